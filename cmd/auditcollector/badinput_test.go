@@ -35,9 +35,6 @@ func TestBadConnections(t *testing.T) {
 	h.env = append(h.env, "AUDITCOLLECTOR_LOCAL_LISTEN="+reader, "AUDITCOLLECTOR_LOCAL_PASSWORD="+kafkatest.Password)
 	h.engine(t)
 	server := h.serve(t).addr
-	if r := h.run(t, "migrate"); r.code != 0 {
-		t.Fatalf("migrate: %+v", r)
-	}
 	wrong, right := filepath.Join(h.dir, "wrong"), filepath.Join(h.dir, "right")
 	forKafka, forClickHouse := filepath.Join(h.dir, "kafka"), filepath.Join(h.dir, "clickhouse")
 	for file, password := range map[string]string{wrong: "wrong", right: kafkatest.Password, forKafka: "old", forClickHouse: "old"} {
@@ -101,9 +98,6 @@ func TestNewerSchema(t *testing.T) {
 	h := newHome(t)
 	h.engine(t)
 	server := h.serve(t).addr
-	if r := h.run(t, "migrate"); r.code != 0 {
-		t.Fatalf("migrate: %+v", r)
-	}
 	if _, err := h.query(chdb.Writer, "INSERT INTO audit.migrations (number, name, sha256, applied_at) VALUES (1000, '1000_future', 'x', now64(3))"); err != nil {
 		t.Fatal(err)
 	}

@@ -70,9 +70,6 @@ func newChain(t *testing.T, poison int, env ...string) *chain {
 		kafka: &kafka.Client{Addr: kafka.TCP(b.Addr), Transport: transport, Timeout: time.Minute}}
 	c.env = append(c.env, "AUDITCOLLECTOR_CLICKHOUSE_ADDR="+c.server.addr, "AUDITCOLLECTOR_CLICKHOUSE_PROTOCOL=http",
 		"AUDITCOLLECTOR_KAFKA_BROKERS="+b.Addr)
-	if r := c.run(t, "migrate"); r.code != 0 {
-		t.Fatalf("migrate: %+v", r)
-	}
 	c.alter(t, "ADD CONSTRAINT poison CHECK tool != '"+poisonTool+"'")
 	c.agents = newAgents(t, h.dir, h.spoolDir(), poison)
 	return c

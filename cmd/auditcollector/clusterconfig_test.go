@@ -35,7 +35,7 @@ func TestClusterConfig(t *testing.T) {
 		{"it wants time within that of the group", append(cluster, "--clickhouse-insert-quorum-timeout", "10m"), []string{"clickhouse.insert_quorum_timeout", "35s"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := newHome(t).run(t, append([]string{"migrate"}, tt.args...)...)
+			got := emptyHome(t).run(t, append([]string{"migrate"}, tt.args...)...)
 			if got.code != cli.ExitConfig {
 				t.Errorf("exit code %d, want %d", got.code, cli.ExitConfig)
 			}

@@ -22,7 +22,7 @@ import (
 // all are stored once there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	local := filepath.Join(h.dir, "local")
 	if err := os.Mkdir(local, 0o700); err != nil {
 		t.Fatal(err)

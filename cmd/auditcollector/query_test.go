@@ -15,9 +15,6 @@ func TestQuery(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
-	if r := h.run(t, "migrate"); r.code != 0 {
-		t.Fatalf("migrate: %+v", r)
-	}
 	const all = `SELECT 1 AS a, 'x\n' || char(27) || unhex('E280AE') || '漢,"' AS b, toDateTime64('2026-11-21 10:00:00.5', 6, 'UTC') AS t, toDate('2026-01-02') AS d, NULL AS n,
 		[toNullable(1), NULL] AS l, map('k', 1.5) AS m, CAST((1, 'y'), 'Tuple(p UInt8, q String)') AS tu, toUUID('01a1ffa2-ef06-7531-984c-e556a3c10f58') AS u,
 		nan AS f, toFixedString('\xff\x01', 2) AS fs, toUInt64(18446744073709551615) AS big, true AS ok, toNullable(toUInt8(3)) AS nn`
@@ -67,7 +64,7 @@ func said(got, want string) bool {
 
 func TestQueryNeedsACollector(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	got := h.run(t, "query", "SELECT 1")
 	want := fmt.Sprintf("auditcollector: no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr\n", h.dir+"/local")
 	if got.code != cli.ExitUnclear || got.stderr != want {
@@ -79,7 +76,7 @@ func TestQueryNeedsACollector(t *testing.T) {
 // none, as for root on a machine whose collector is a user's.
 func TestNoStore(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	for _, args := range [][]string{{"dead-letters", "list"}, {"receivers"}, {"hold", "list"}, {"retain", "--dry-run"}, {"verify"}} {
 		got := h.run(t, args...)
 		if want := fmt.Sprintf("auditcollector: there are no records in local.dir %q: ", h.dir+"/local"); got.code != cli.ExitUnclear || !strings.HasPrefix(got.stderr, want) {
@@ -93,7 +90,7 @@ func TestNoStore(t *testing.T) {
 
 func TestEngineNeedsALibrary(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	got := h.run(t, "engine", "--local-library", h.dir+"/none.so")
 	want := fmt.Sprintf("auditcollector: no libchdb where local.library says: stat %s/none.so: no such file or directory\n", h.dir)
 	if got.code != cli.ExitConfig || got.stderr != want {

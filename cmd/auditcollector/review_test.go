@@ -198,9 +198,6 @@ func TestReviewProxied(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
-	if got := h.run(t, "migrate"); got.code != 0 {
-		t.Fatal(got.stderr)
-	}
 	socket := filepath.Join(h.dir, "page.sock")
 	link := h.page(t, "--review-listen", "unix:"+socket, "--review-url", "https://audit.example.org", "--review-trusted-header", "X-Forwarded-User")
 	if !strings.HasPrefix(link, "https://audit.example.org/login?code=") {
@@ -224,9 +221,6 @@ func TestReviewTLS(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
-	if got := h.run(t, "migrate"); got.code != 0 {
-		t.Fatal(got.stderr)
-	}
 	cert, key, pool := h.certificate(t, "review.example")
 	link := h.page(t, "--review-listen", "0.0.0.0:0", "--review-tls-cert-file", cert, "--review-tls-key-file", key)
 	u, err := url.Parse(link)
@@ -268,7 +262,7 @@ func TestReviewTLS(t *testing.T) {
 // TestClientCertificateIsReadAgain replaces the certificate of a client.
 func TestClientCertificateIsReadAgain(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	cert, key, _ := h.certificate(t, "client")
 	c := &tls.Config{}
 	if err := renewClientPair(c, cert, key); err != nil {
@@ -375,7 +369,7 @@ func TestReviewConfig(t *testing.T) {
 		{"it has users only at a server", []string{"--review-tenant", "acme", "--review-user", "ann"}, []string{"review.tenant", "review.user", "clickhouse.addr"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHome(t)
+			h := emptyHome(t)
 			got := h.run(t, append([]string{"review", "--review-listen", "127.0.0.1:0"}, tt.args...)...)
 			if got.code != cli.ExitConfig {
 				t.Errorf("exit code %d, want %d", got.code, cli.ExitConfig)

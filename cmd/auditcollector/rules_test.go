@@ -83,7 +83,7 @@ func TestAlerts(t *testing.T) {
 
 func TestRulesCheck(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	file := filepath.Join(h.dir, "rules.yaml")
 	text := "rules:\n  - name: a\n    title: A\n    severity: low\n    reason: R\n    operations: [x]\n    when: op.tol == 'x'\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -126,7 +126,7 @@ func TestReceiverAddresses(t *testing.T) {
 		{"a value and a file", "WEBHOOKS", "https://secret-host/a", "https://secret-host/b", "alert.webhooks_file: there is alert.webhooks too: want one of them"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHome(t)
+			h := emptyHome(t)
 			name := filepath.Join(h.dir, "addresses")
 			if tt.file != "" {
 				h.env = append(h.env, "AUDITCOLLECTOR_ALERT_"+tt.key+"_FILE="+name)

@@ -283,7 +283,7 @@ func TestRunDeadSession(t *testing.T) {
 // engine, also those of a new session, and that a stop is clean.
 func TestRunLocal(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	w := h.writer(t)
 	for range 20 {
 		w.call()
@@ -511,7 +511,7 @@ func TestReplayRefused(t *testing.T) {
 
 func TestMigrateCommand(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := emptyHome(t)
 	first := h.run(t, "migrate")
 	if first.code != 0 || !strings.Contains(first.stdout, "applied 0001_tables\n") {
 		t.Errorf("migrate: exit code %d\n%s%s", first.code, first.stdout, first.stderr)
@@ -547,7 +547,7 @@ func TestConfigProblems(t *testing.T) {
 		{"it keeps inside ClickHouse's times", []string{"--retention-events", "20000d"}, []string{"10000d"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHome(t)
+			h := emptyHome(t)
 			got := h.run(t, append([]string{"run"}, tt.args...)...)
 			if got.code != cli.ExitConfig {
 				t.Errorf("exit code %d, want %d", got.code, cli.ExitConfig)

@@ -177,11 +177,11 @@ func Program(t *testing.T, name string) string {
 	return path
 }
 
-// buildsVariable is the environment variable with the directory for what Build
-// builds.
+// buildsVariable is the environment variable with the directory for what tests
+// share.
 const buildsVariable = "CLITEST_BUILDS"
 
-// Run runs the tests of a package, which share what Build builds, and returns the
+// Run runs the tests of a package, which share what Share makes, and returns the
 // exit code. Tests must not make the directories in which this machine would keep
 // its own records.
 func Run(m *testing.M) (code int) {
@@ -212,23 +212,34 @@ func Run(m *testing.M) (code int) {
 // it, and returns the binary.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	shared, name := os.Getenv(buildsVariable), filepath.Base(pkg)
-	if shared == "" {
+	return Share(t, filepath.Base(pkg), func(own string) {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", own, pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v\n%s", pkg, err, out)
+		}
+	})
+}
+
+// Share returns the path of a file or directory that all tests of a package use,
+// which make makes at another path for the first of them.
+func Share(t testing.TB, name string, make func(own string)) string {
+	t.Helper()
+	dir := os.Getenv(buildsVariable)
+	if dir == "" {
 		t.Fatal("TestMain does not call clitest.Run")
 	}
-	bin := filepath.Join(shared, name)
-	if _, err := os.Stat(bin); err == nil {
-		return bin
+	shared := filepath.Join(dir, name)
+	if _, err := os.Stat(shared); err == nil {
+		return shared
 	}
-	// Several may build it at once; each finds a whole one.
+	// Several may make it at once; each finds a whole one.
 	own := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", own, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", pkg, err, out)
+	make(own)
+	if err := os.Rename(own, shared); err != nil {
+		if _, other := os.Stat(shared); other != nil { // a directory does not replace one
+			t.Fatal(err)
+		}
 	}
-	if err := os.Rename(own, bin); err != nil {
-		t.Fatal(err)
-	}
-	return bin
+	return shared
 }
