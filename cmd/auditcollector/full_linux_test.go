@@ -37,11 +37,11 @@ func TestFullDisk(t *testing.T) {
 	h.exec(t, "INSERT INTO audit.retention_looks (rule, tenant, at, cutoff) VALUES ('retention.tenants', 'old', now() - INTERVAL 25 HOUR, now() - INTERVAL 31 DAY)")
 
 	rubbish := filepath.Join(local, "rubbish")
-	free, _, err := disk.Space(local)
+	room, err := disk.Space(local)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(rubbish, make([]byte, free-8<<20), 0o600); err != nil {
+	if err := os.WriteFile(rubbish, make([]byte, room.Free-8<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.call()

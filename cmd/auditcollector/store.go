@@ -49,11 +49,11 @@ func (c config) store() (*store.Store, error) {
 // each), the marks of alert rules, merges; and the spool is often on the same disk.
 func keepFree(dir string) uint64 {
 	const most = 256 << 20
-	_, size, err := disk.Space(dir)
+	room, err := disk.Space(dir)
 	if err != nil {
 		return most // the engine cannot use the directory either, and says why
 	}
-	return min(most, size/8)
+	return min(most, room.Size/8)
 }
 
 // clickhouse returns where the configured ClickHouse is, or the local engine

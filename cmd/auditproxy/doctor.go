@@ -139,6 +139,9 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	if u.Free < lowSpace {
 		d.find("disk_space_low", "only %s of disk space is free for the spool", cli.FormatSize(u.Free))
 	}
+	if u.Inodes < lowInodes {
+		d.find("inodes_low", "only %s free on the disk of the spool: remove files there", terminal.Count(int(u.Inodes), "inode"))
+	}
 	for _, s := range u.Sessions {
 		if s.Err != nil {
 			d.unclear("session_unreadable", "session %q: %v", s.ID, s.Err)
@@ -167,8 +170,10 @@ func countUnshipped(sessions []spool.Entry) (n int) {
 	return n
 }
 
-// lowSpace is some hours of a busy agent's records.
-const lowSpace = 64 << 20
+const (
+	lowSpace  = 64 << 20 // some hours of a busy agent's records
+	lowInodes = 1000     // a session takes six
+)
 
 func (d *diagnosis) clients(all []clients.Status, flaws func(clients.Server) []flaw) {
 	for _, c := range all {

@@ -317,9 +317,10 @@ func endsWell(f disk.FS, session string, segs []uint32) (ended, covered bool, er
 // Usage is the state of a spool directory.
 type Usage struct {
 	Dir      string
-	Writable error // nil: a session can be created; fs.ErrNotExist: the directory will be made
-	Bytes    int64 // in segments
-	Free     int64 // bytes available to this user
+	Writable error  // nil: a session can be created; fs.ErrNotExist: the directory will be made
+	Bytes    int64  // in segments
+	Free     int64  // bytes available to this user
+	Inodes   uint64 // free, as disk.Room has them
 	Live     int
 	Dead     int // sessions to recover
 	Foreign  int // of them, those of another machine: only RecoverConfig.Force ends them
@@ -334,11 +335,11 @@ type Usage struct {
 // calls looked, if not nil, after each session, from several goroutines.
 func Status(dir string, looked func(sessions int64)) (Usage, error) {
 	u := Usage{Dir: dir, Writable: probe(disk.Host(), dir)}
-	free, _, err := disk.Space(dir)
+	room, err := disk.Space(dir)
 	if err != nil {
 		return u, err
 	}
-	u.Free = int64(free)
+	u.Free, u.Inodes = int64(room.Free), room.Inodes
 	u.Sessions, err = list(disk.Host(), dir, looked)
 	this := machineID()
 	for _, e := range u.Sessions {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -195,17 +196,28 @@ func info(st *unix.Stat_t) Info {
 	}
 }
 
-// Space returns how many bytes this user can still write to the disk of a directory,
-// and the disk's size. A directory that is not there will be on its parent's disk.
-func Space(dir string) (free, size uint64, err error) {
+// A Room is the size of a disk, and what this user can still write to it.
+type Room struct {
+	Size, Free uint64 // bytes
+	Inodes     uint64 // free; math.MaxUint64 where the number of files has no limit
+}
+
+// Space returns the room on the disk of a directory. A directory that is not there
+// will be on its parent's disk.
+func Space(dir string) (Room, error) {
 	for {
 		var st unix.Statfs_t
-		if err = unix.Statfs(dir, &st); err == nil {
-			return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
+		err := unix.Statfs(dir, &st)
+		if err == nil {
+			r := Room{st.Blocks * uint64(st.Bsize), st.Bavail * uint64(st.Bsize), st.Ffree}
+			if st.Files == 0 { // btrfs and others make inodes as they need them
+				r.Inodes = math.MaxUint64
+			}
+			return r, nil
 		}
 		parent := filepath.Dir(dir)
 		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
-			return 0, 0, fmt.Errorf("looking for free space in %q: %w", dir, err)
+			return Room{}, fmt.Errorf("looking for free space in %q: %w", dir, err)
 		}
 		dir = parent
 	}
