@@ -16,6 +16,7 @@ import (
 	"auditproxy/sink/spool/chain"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 )
 
 const doctorLong = `Show whether calls on this machine are recorded: the effective configuration and
@@ -74,6 +75,9 @@ func (a *app) diagnose() *diagnosis {
 	d.approval(cfg)
 	d.spool(cfg, a.stderr)
 	d.evidence(cfg)
+	if len(problems) == 0 {
+		d.kafka(cfg)
+	}
 	d.clients(clients.Scan(a.getenv), func(s clients.Server) []flaw { return a.flaws(cfg, problems.Err(), s) })
 	d.clean(a.clean)
 	d.conclude()
@@ -115,14 +119,14 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	p := terminal.StartProgress(stderr, int64(len(ids)), "looking", terminal.Count(len(ids), "session"))
 	u, err := spool.Status(cfg.spoolDir, p.Add)
 	p.Finish()
+	if u.Writable != nil && !errors.Is(u.Writable, fs.ErrNotExist) { // the first proxy that starts makes it
+		d.find("spool_not_writable", "the spool cannot be written: %v", u.Writable)
+	}
 	if err != nil {
 		d.unclear("spool_unreadable", "%v", err)
 		return
 	}
 	d.Spool = &spoolDiagnosis{u.Dir, u.Bytes, u.Free, u.Live, u.Ended, u.Dead, u.Unshipped}
-	if u.Writable != nil && !errors.Is(u.Writable, fs.ErrNotExist) { // the first proxy that starts makes it
-		d.find("spool_not_writable", "the spool cannot be written: %v", u.Writable)
-	}
 	if u.Foreign > 0 {
 		d.find("sessions_dead", "%s of another machine not recovered: if it is gone, as a container is, run auditproxy recover --force", terminal.Count(u.Foreign, "session"))
 	}
@@ -159,6 +163,19 @@ func (d *diagnosis) evidence(cfg config) {
 	}
 }
 
+// kafka checks what the next session ships with, without connecting.
+func (d *diagnosis) kafka(cfg config) {
+	if cfg.consumer != "kafka" {
+		return
+	}
+	producer, err := newProducer(cfg, zap.NewNop())
+	if err != nil {
+		d.find("kafka_unusable", "nothing is shipped to Kafka, and the records stay in the spool: %v", err)
+		return
+	}
+	producer.Close()
+}
+
 // countUnshipped counts the sessions without a writer, whose records are not
 // fetched.
 func countUnshipped(sessions []spool.Entry) (n int) {
@@ -178,7 +195,7 @@ const (
 func (d *diagnosis) clients(all []clients.Status, flaws func(clients.Server) []flaw) {
 	for _, c := range all {
 		if c.Err != nil {
-			d.unclear("client_unreadable", "client configuration %q: %v", c.Path, c.Err)
+			d.unclear("client_unreadable", "%v", c.Err)
 			continue
 		}
 		shown := client{Name: c.Client, Path: c.Path, Servers: []server{}}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"auditproxy/deploy/dev"
@@ -57,6 +58,19 @@ func TestRealDiskFull(t *testing.T) {
 	appendLines(t, s, boundary(audit.KindSessionEnd, seq), true)
 	must(t, s.sync1())
 	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}), acknowledged, "tmpfs")
+}
+
+// TestStatusOfReadOnlyDisk looks at spools on a disk where none can be made.
+func TestStatusOfReadOnlyDisk(t *testing.T) {
+	dir := t.TempDir()
+	dev.SmallDisk(t, dir, "1m,ro")
+	for _, spool := range []string{dir, filepath.Join(dir, "spool"), filepath.Join(dir, "not", "there")} {
+		u, err := Status(spool, nil)
+		must(t, err)
+		if !errors.Is(u.Writable, syscall.EROFS) {
+			t.Errorf("%q: %v, want %v", spool, u.Writable, syscall.EROFS)
+		}
+	}
 }
 
 // TestRetainOnRealFullDisk ships a session on a disk on which nothing fits: its

@@ -86,7 +86,7 @@ func makeKey(dir string) (key []byte, created bool, err error) {
 	key = make([]byte, KeySize)
 	rand.Read(key) // never fails, see crypto/rand
 	if err := disk.ReplaceFile(disk.Host(), name, key); err != nil {
-		return nil, false, fmt.Errorf("making digest key: %w", err)
+		return nil, false, fmt.Errorf("making digest key: %w", disk.WithRemedy(err))
 	}
 	return key, true, nil
 }

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,8 @@ import (
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool/disk"
+
+	"golang.org/x/sys/unix"
 )
 
 // State is the state of a session.
@@ -368,6 +371,9 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 
 func probe(f disk.FS, dir string) error {
 	if err := disk.CheckDir(f, dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = cmp.Or(probeParent(filepath.Dir(dir)), err)
+		}
 		return err
 	}
 	name := filepath.Join(dir, fmt.Sprintf(".probe-%d", os.Getpid()))
@@ -376,4 +382,17 @@ func probe(f disk.FS, dir string) error {
 		return err
 	}
 	return errors.Join(p.Close(), f.Remove(name))
+}
+
+// probeParent returns why directories cannot be made in dir, which may have to be
+// made too.
+func probeParent(dir string) error {
+	switch err := unix.Access(dir, unix.W_OK|unix.X_OK); {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir:
+		return probeParent(filepath.Dir(dir))
+	default:
+		return fmt.Errorf("making a directory in %q: %w", dir, err)
+	}
 }
