@@ -3,7 +3,7 @@
 //
 // The files, from the top: main, run, proxy, tidy, process_linux,
 // process_portable, wrap, log, show, verify, prove, evidence, digest, recover,
-// ship, kafka, doctor, doctorpolicy, doctorapproval, doctorserver, start,
+// ship, doctor, doctorpolicy, doctorapproval, doctorserver, kafka, start,
 // diagnosis, report, approvals, policycmd, policycheck, policyeval, policyreplay, policyinit,
 // policyargs, policy, commandline, config, approval, checker, app.
 package main
