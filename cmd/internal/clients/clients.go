@@ -11,6 +11,7 @@
 package clients
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -76,39 +77,46 @@ func existingConfigs(getenv func(string) string) []location {
 // administrator's.
 func knownConfigs(goos string, getenv func(string) string) []location {
 	home := getenv("HOME")
-	var data string // where desktop programs keep their data
-	managed := "/etc/claude-code/managed-mcp.json"
-	switch goos {
-	case "windows":
-		home, data = getenv("USERPROFILE"), getenv("APPDATA")
-	case "darwin":
-		data, managed = filepath.Join(home, "Library", "Application Support"), "/Library/Application Support/ClaudeCode/managed-mcp.json"
-	default:
-		if data = getenv("XDG_CONFIG_HOME"); data == "" && home != "" {
-			data = filepath.Join(home, ".config")
+	below := func(dir, name string) string {
+		if dir == "" {
+			return ""
 		}
+		return filepath.Join(dir, name)
+	}
+	config := below(home, ".config")
+	data := cmp.Or(getenv("XDG_CONFIG_HOME"), config) // where desktop programs keep their data
+	zed, managed := data, "/etc/claude-code/managed-mcp.json"
+	if goos == "darwin" {
+		zed, data, managed = config, below(home, "Library/Application Support"), "/Library/Application Support/ClaudeCode/managed-mcp.json"
 	}
 	files := []location{
-		{"Claude Code", ".mcp.json"},
-		{"Cursor", filepath.Join(".cursor", "mcp.json")},
-		{"VS Code", filepath.Join(".vscode", "mcp.json")},
+		{"Claude Code", ".mcp.json"}, // of VS Code too
+		{"Cursor", ".cursor/mcp.json"},
+		{"VS Code", ".vscode/mcp.json"},
+		{"Gemini CLI", ".gemini/settings.json"},
+		{"Zed", ".zed/settings.json"},
 	}
-	if dir := getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		files = append(files, location{"Claude Code", filepath.Join(dir, ".claude.json")})
+	add := func(client, dir, name string) {
+		if path := below(dir, name); path != "" {
+			files = append(files, location{client, path})
+		}
 	}
-	if home != "" {
-		files = append(files,
-			location{"Claude Code", filepath.Join(home, ".claude.json")},
-			location{"Cursor", filepath.Join(home, ".cursor", "mcp.json")})
-	}
+	add("Claude Code", getenv("CLAUDE_CONFIG_DIR"), ".claude.json")
+	add("Claude Code", home, ".claude.json")
+	add("Cursor", home, ".cursor/mcp.json")
+	add("Gemini CLI", home, ".gemini/settings.json")
+	add("Windsurf", home, ".codeium/windsurf/mcp_config.json")
+	add("Zed", zed, "zed/settings.json")
+	add("GitHub Copilot", getenv("COPILOT_HOME"), "mcp-config.json") // in VS Code and as a command
+	add("GitHub Copilot", home, ".copilot/mcp-config.json")
+	add("Claude Desktop", data, "Claude/claude_desktop_config.json")
 	if data != "" {
-		files = append(files, location{"Claude Desktop", filepath.Join(data, "Claude", "claude_desktop_config.json")})
 		for _, c := range []location{{"VS Code", "Code"}, {"VS Code Insiders", "Code - Insiders"}} {
 			user := filepath.Join(data, c.path, "User")
-			files = append(files, location{c.client, filepath.Join(user, "mcp.json")})
+			add(c.client, user, "mcp.json")
 			profiles, _ := os.ReadDir(filepath.Join(user, "profiles")) // mostly there are none
 			for _, p := range profiles {
-				files = append(files, location{c.client, filepath.Join(user, "profiles", p.Name(), "mcp.json")})
+				add(c.client, filepath.Join(user, "profiles", p.Name()), "mcp.json")
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func parseServers(data []byte, self string) ([]server, error) {
 			continue
 		}
 		switch text(m.Name) {
-		case "mcpServers", "servers":
+		case "mcpServers", "servers", "context_servers": // the last is Zed's
 			add("", obj)
 		case "mcp": // in the settings of older VS Code
 			if lists := objects(obj, "servers"); lists != nil {

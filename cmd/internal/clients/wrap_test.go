@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -483,32 +484,39 @@ func TestVisible(t *testing.T) {
 }
 
 func TestKnownConfigs(t *testing.T) {
-	env := map[string]string{"HOME": "/h", "USERPROFILE": "/u", "APPDATA": "/u/data"}
-	for goos, want := range map[string]string{
-		"linux":   "/h/.config/Claude/claude_desktop_config.json",
-		"darwin":  "/h/Library/Application Support/Claude/claude_desktop_config.json",
-		"windows": "/u/data/Claude/claude_desktop_config.json",
+	project := []string{".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json", ".zed/settings.json"}
+	user := []string{"/h/.claude.json", "/h/.cursor/mcp.json", "/h/.gemini/settings.json", "/h/.codeium/windsurf/mcp_config.json"}
+	data := []string{"Claude/claude_desktop_config.json", "Code/User/mcp.json", "Code - Insiders/User/mcp.json"}
+	linux, mac := "/etc/claude-code/managed-mcp.json", "/Library/Application Support/ClaudeCode/managed-mcp.json"
+	for _, tt := range []struct {
+		goos string
+		env  map[string]string
+		want []string
+	}{
+		{"linux", nil, slices.Concat(project, []string{linux})},
+		{"darwin", nil, slices.Concat(project, []string{mac})},
+		{"linux", map[string]string{"HOME": "/h"}, slices.Concat(project, user,
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json"}, below("/h/.config/", data), []string{linux})},
+		{"linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c", "COPILOT_HOME": "/g"}, slices.Concat(project,
+			[]string{"/c/.claude.json"}, user, []string{"/x/zed/settings.json", "/g/mcp-config.json", "/h/.copilot/mcp-config.json"}, below("/x/", data), []string{linux})},
+		{"darwin", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, slices.Concat(project, user,
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json"}, below("/h/Library/Application Support/", data), []string{mac})},
 	} {
-		t.Run(goos, func(t *testing.T) {
-			var got []string
-			for _, f := range knownConfigs(goos, func(name string) string { return env[name] }) {
-				if f.client == "Claude Desktop" {
-					got = append(got, filepath.ToSlash(f.path))
-				}
-			}
-			if d := cmp.Diff([]string{want}, got); d != "" {
-				t.Errorf("(-want +got)\n%s", d)
-			}
-		})
-	}
-	for _, f := range knownConfigs("linux", func(string) string { return "" }) {
-		if f.path == "/etc/claude-code/managed-mcp.json" {
-			continue // the administrator's
+		var got []string
+		for _, f := range knownConfigs(tt.goos, func(name string) string { return tt.env[name] }) {
+			got = append(got, f.path)
 		}
-		if filepath.IsAbs(f.path) || !strings.HasPrefix(f.path, ".") {
-			t.Errorf("without a home directory: %q", f.path)
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s, %v (-want +got)\n%s", tt.goos, tt.env, d)
 		}
 	}
+}
+
+func below(dir string, names []string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, dir+name)
+	}
+	return paths
 }
 
 func TestScanClients(t *testing.T) {
