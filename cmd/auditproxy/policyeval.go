@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"os"
 
@@ -69,15 +68,9 @@ func (a *app) evalPolicy(file string, asJSON bool) error {
 	}
 	return gate.Eval(a.stdin, l, func(tool string, e gate.Evaluation) error {
 		if asJSON {
-			return a.printJSON(e)
+			return terminal.PrintJSON(a.stdout, e)
 		}
 		_, err := io.WriteString(a.stdout, terminal.EscapeLine(tool+"  "+e.String())+"\n")
 		return err
 	})
-}
-
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }
