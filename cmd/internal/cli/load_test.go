@@ -257,7 +257,7 @@ func TestProblems(t *testing.T) {
 				user + `: login.password: is a number, want text; a number needs quotes`,
 				user + `: mode: is a number, want "strict" or "loose"`,
 				user + `: names: is text, want a list of texts`,
-				user + `: store: unknown key`,
+				user + `: store: has no value of its own; want keys below it, such as "store.age"`,
 				user + `: tenant: is a number, want text; a number needs quotes`,
 				user + `: tls.enabled: is text, want true or false`,
 			}},

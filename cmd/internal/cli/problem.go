@@ -21,6 +21,11 @@ func meant(word string, known []string) string { return nearest.Word(word, known
 
 // unknownKey is the problem with a key or a variable that is not known.
 func unknownKey(name string, known []string) error {
+	for _, key := range known {
+		if strings.HasPrefix(key, name+".") {
+			return fmt.Errorf("has no value of its own; want keys below it, such as %q", key)
+		}
+	}
 	return errors.New("unknown key" + orMeant(name, known))
 }
 
