@@ -346,8 +346,7 @@ func newCheckReceiversCmd(a *app) *cobra.Command {
 				o.close()
 			}
 			if err != nil {
-				fmt.Fprintln(a.stderr, terminal.EscapeMessage(err.Error()))
-				return cli.ExitError{Code: cli.ExitFound}
+				return cli.ExitError{Code: cli.ExitFound, Err: err}
 			}
 			fmt.Fprintf(a.stdout, "%d receivers\n", len(specs))
 			return nil

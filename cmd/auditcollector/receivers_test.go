@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"auditproxy/cmd/internal/cli"
 )
 
 // TestReceiversHaveReasons checks that a reason is cut on a terminal only, and not
@@ -27,5 +31,19 @@ func TestReceiversHaveReasons(t *testing.T) {
 		if got := table(rows, tt.cells)[1]; got != tt.want {
 			t.Errorf("on %d cells:\n%q, want\n%q", tt.cells, got, tt.want)
 		}
+	}
+}
+
+// TestReceiversCheck checks a file with problems.
+func TestReceiversCheck(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "receivers.yaml")
+	if err := os.WriteFile(file, []byte("x: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	code := a.run(t.Context(), []string{"receivers", "check", file})
+	if want := "auditcollector: " + file + ":1:1: \"x\" is not known here\n" + file + ":1:1: there are no receivers\n"; code != cli.ExitFound || stdout.String() != "" || stderr.String() != want {
+		t.Errorf("exit code %d, standard output %q, standard error %q,\nwant %d and %q", code, stdout.String(), stderr.String(), cli.ExitFound, want)
 	}
 }

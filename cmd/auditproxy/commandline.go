@@ -24,7 +24,7 @@ type launch struct {
 // calls start with what it has read.
 func newProxyCmd(a *app, start func(context.Context, launch) error) *cobra.Command {
 	proxy := &cobra.Command{
-		Use:  "auditproxy [flags] -- COMMAND [ARGUMENT...]",
+		Use:  "auditproxy [flags] -- COMMAND [ARGUMENT...]\n  auditproxy COMMAND",
 		Args: cobra.ArbitraryArgs,
 
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,10 +16,6 @@ func newEvidenceCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence",
 		Short: "keys of the records' evidence",
-		Args:  cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return fmt.Errorf("want a command; see %s --help", cmd.CommandPath())
-		},
 	}
 	cmd.AddCommand(newEvidenceKeyCmd(a))
 	return cmd

@@ -105,7 +105,7 @@ type fullWriter struct{}
 func (*fullWriter) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestUsage(t *testing.T) {
-	root := &cobra.Command{Use: "program", Long: "It does nothing. \n", Example: "  program list", Args: NoArgs, Run: func(*cobra.Command, []string) {}}
+	root := &cobra.Command{Use: "program COMMAND", Long: "It does nothing. \n", Example: "  program list"}
 	root.PersistentFlags().String("config", "", "a `file`")
 	list := &cobra.Command{Use: "list NAME", Short: "list something", Run: func(*cobra.Command, []string) {}}
 	list.Flags().Bool("all", false, "everything")
@@ -125,8 +125,7 @@ func TestUsage(t *testing.T) {
 		{nil, `It does nothing.
 
 Usage:
-  program [flags]
-  program COMMAND
+  program COMMAND [flags]
 
 Examples:
   program list

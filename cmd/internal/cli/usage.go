@@ -47,11 +47,7 @@ func printHelp(cmd *cobra.Command) error {
 // rootUsage is the usage of a program.
 func rootUsage(cmd *cobra.Command, keys []Key) string {
 	flags := flagUsage(cmd)
-	lines := cmd.UseLine() + " [flags]"
-	if cmd.Runnable() {
-		lines = cmd.UseLine() + "\n  " + cmd.CommandPath() + " COMMAND"
-	}
-	return "Usage:\n  " + lines + exampleUsage(cmd) + "\n\nCommands:" + commandList(cmd) + flags + "\n\n" +
+	return "Usage:\n  " + cmd.UseLine() + exampleUsage(cmd) + "\n\nCommands:" + commandList(cmd) + flags + "\n\n" +
 		secretUsage(cmd.Name(), keys) + "More about a command: " + cmd.CommandPath() + " COMMAND --help\n"
 }
 
