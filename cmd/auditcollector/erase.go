@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -115,7 +114,7 @@ func (a *app) erase(ctx context.Context, s *store.Store, e retention.Erasure, o 
 		}
 	}
 	if o.format == "json" {
-		return json.NewEncoder(a.stdout).Encode(e)
+		return terminal.PrintJSON(a.stdout, e)
 	}
 	if e.Done {
 		_, err = fmt.Fprintf(a.stdout, "erased %s: %s\n", terminal.Count(len(e.Sessions), "session"), e.ID)

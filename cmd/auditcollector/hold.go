@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -192,9 +191,8 @@ func newListHoldsCmd(a *app) *cobra.Command {
 func (a *app) writeHolds(holds []retention.Hold, format string) error {
 	out := bufio.NewWriter(a.stdout)
 	if format == "json" {
-		lines := json.NewEncoder(out)
 		for _, h := range holds {
-			if err := lines.Encode(h); err != nil {
+			if err := terminal.PrintJSON(out, h); err != nil {
 				return err
 			}
 		}

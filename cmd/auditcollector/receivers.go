@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +132,7 @@ func (a *app) listReceivers(ctx context.Context, cfg config, s *store.Store, for
 		list = append(list, r)
 	}
 	if format == "json" {
-		err = writeJSON(a.stdout, list)
+		err = terminal.PrintJSON(a.stdout, list)
 	} else {
 		err = writeReceivers(a.stdout, list, now)
 	}
@@ -148,12 +147,6 @@ func given(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 func writeReceivers(out io.Writer, list []receiverStatus, now time.Time) error {
@@ -236,7 +229,6 @@ func newRefusedCmd(a *app) *cobra.Command {
 
 func (a *app) listRefused(ctx context.Context, tables export.Tables, name, format string) error {
 	const page = 1000
-	lines := json.NewEncoder(a.stdout)
 	n := 0
 	for after := (*export.Refused)(nil); ; {
 		list, err := tables.RefusedBy(ctx, name, after, page)
@@ -250,7 +242,7 @@ func (a *app) listRefused(ctx context.Context, tables export.Tables, name, forma
 		rows := []string{"RECORD\tSESSION\tSEQ\tREFUSED\tREASON"}
 		for _, r := range list {
 			if format == "json" {
-				if err := lines.Encode(refusedRecord{r.RecordID, r.SessionID, r.Seq, r.Tenant, r.Arrived, r.RefusedAt, given(r.AskedAt), r.Reason}); err != nil {
+				if err := terminal.PrintJSON(a.stdout, refusedRecord{r.RecordID, r.SessionID, r.Seq, r.Tenant, r.Arrived, r.RefusedAt, given(r.AskedAt), r.Reason}); err != nil {
 					return err
 				}
 				continue

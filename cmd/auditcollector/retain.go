@@ -3,13 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/escape"
@@ -63,9 +63,8 @@ func (c config) retentionJob(s *store.Store, r prometheus.Registerer, log *zap.L
 func writeRemovals(w io.Writer, list []retention.Removal, format string) error {
 	out := bufio.NewWriter(w)
 	if format == "json" {
-		lines := json.NewEncoder(out)
 		for _, r := range list {
-			if err := lines.Encode(r); err != nil {
+			if err := terminal.PrintJSON(out, r); err != nil {
 				return err
 			}
 		}

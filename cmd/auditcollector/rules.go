@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -239,9 +238,8 @@ func (t *ruleTest) print(list []alert.Alert) error {
 }
 
 func (t *ruleTest) printJSON(out *bufio.Writer, list []alert.Alert) error {
-	encoder := json.NewEncoder(out)
 	for _, a := range list {
-		if err := encoder.Encode(notify.Message(a)); err != nil {
+		if err := terminal.PrintJSON(out, notify.Message(a)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"auditproxy/collector/alert"
 	"auditproxy/schemas/audit"
 )
 
@@ -144,5 +146,18 @@ func TestReceiverAddresses(t *testing.T) {
 				t.Errorf("run = %+v, want exit code 78, no address and %q", r, want)
 			}
 		})
+	}
+}
+
+// TestRulesTestJSON prints an alert about a tool whose name would steer a terminal.
+func TestRulesTestJSON(t *testing.T) {
+	var out strings.Builder
+	const name = "send\u009b2J\u202e"
+	if err := new(ruleTest).printJSON(bufio.NewWriter(&out), []alert.Alert{{Operation: name, Details: "{}"}}); err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Operation string }
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Operation != name || !strings.Contains(out.String(), `send\u009b2J\u202e`) {
+		t.Errorf("%v, printed %q", err, out.String())
 	}
 }
