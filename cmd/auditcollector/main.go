@@ -11,13 +11,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/collector"
-	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
 )
@@ -33,7 +30,8 @@ func main() {
 // run executes args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	collector.BoundBatches()
-	a.keys = collectorKeys(a.defaultLocalDir(), a.defaultSpoolDir())
+	// systemd's $STATE_DIRECTORY is this program's own, not the proxy's.
+	a.keys = collectorKeys(cli.StateDir("auditcollector", a.env, os.Getuid()), cli.UserStateDir("auditproxy", a.env, os.Getuid()))
 	root := newRootCmd(a)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -41,42 +39,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return cli.Execute(ctx, root, args, func(message error) {
 		fmt.Fprintln(a.stderr, terminal.EscapeMessage("auditcollector: "+message.Error()))
 	})
-}
-
-// defaultSpoolDir returns where the proxy of the same user writes its records,
-// "" if it has no default.
-func (a *app) defaultSpoolDir() string {
-	// systemd's directory is this program's own, not the proxy's.
-	getenv := func(name string) string {
-		if name == "STATE_DIRECTORY" {
-			return ""
-		}
-		return a.getenv(name)
-	}
-	dir, err := spool.DefaultDir(getenv, os.Getuid())
-	if err != nil {
-		return ""
-	}
-	return dir
-}
-
-// defaultLocalDir returns where the local engine keeps its data, "" if it has
-// no default.
-func (a *app) defaultLocalDir() string {
-	// systemd.exec(5): several directories are separated by colons.
-	if dir, _, _ := strings.Cut(a.getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
-		return dir
-	}
-	if os.Getuid() == 0 {
-		return "/var/lib/auditcollector"
-	}
-	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "auditcollector")
-	}
-	if home := a.getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "auditcollector")
-	}
-	return ""
 }
 
 const rootLong = `auditcollector takes the records of auditproxy to ClickHouse: from Kafka, or with

@@ -132,27 +132,6 @@ func machineID() string {
 	return "host-" + host
 }
 
-// DefaultDir returns the spool directory if none is configured:
-// $STATE_DIRECTORY, as systemd sets it; /var/lib/auditproxy for uid 0; else
-// auditproxy in $XDG_STATE_HOME or ~/.local/state.
-func DefaultDir(getenv func(string) string, uid int) (string, error) {
-	// systemd.exec(5): several directories are separated by colons.
-	if dir, _, _ := strings.Cut(getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
-		return dir, nil
-	}
-	if uid == 0 {
-		return "/var/lib/auditproxy", nil
-	}
-	// The XDG specification says to ignore a path that is not absolute.
-	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "auditproxy"), nil
-	}
-	if home := getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "auditproxy"), nil
-	}
-	return "", errors.New("choosing a spool directory: HOME is not set: set spool.dir")
-}
-
 // removeAll removes a directory of files, the lock last. It follows no link: the
 // files behind one are not the spool's.
 func removeAll(f disk.FS, dir string) error {

@@ -477,24 +477,3 @@ func TestLoadKey(t *testing.T) {
 		t.Errorf("LoadKey in a directory that others can write = %v, want chmod 700", err)
 	}
 }
-
-func TestDefaultDir(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		env  map[string]string
-		uid  int
-		want string
-	}{
-		{"home", map[string]string{"HOME": "/home/ann"}, 1000, "/home/ann/.local/state/auditproxy"},
-		{"XDG", map[string]string{"HOME": "/home/ann", "XDG_STATE_HOME": "/x"}, 1000, "/x/auditproxy"},
-		{"XDG not absolute", map[string]string{"HOME": "/home/ann", "XDG_STATE_HOME": "x"}, 1000, "/home/ann/.local/state/auditproxy"},
-		{"root", map[string]string{"HOME": "/root", "XDG_STATE_HOME": "/x"}, 0, "/var/lib/auditproxy"},
-		{"systemd", map[string]string{"STATE_DIRECTORY": "/var/lib/a:/var/lib/b"}, 0, "/var/lib/a"},
-		{"nothing", nil, 1000, ""},
-	} {
-		got, err := DefaultDir(func(k string) string { return tt.env[k] }, tt.uid)
-		if got != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("%s: DefaultDir = %q, %v, want %q", tt.name, got, err, tt.want)
-		}
-	}
-}

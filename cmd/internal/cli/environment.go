@@ -54,3 +54,28 @@ func Getenv(list []string, name string) string {
 	}
 	return ""
 }
+
+// StateDir returns where a program keeps its data: the first directory of
+// $STATE_DIRECTORY, as systemd sets it, otherwise UserStateDir.
+func StateDir(program string, env []string, uid int) string {
+	// systemd.exec(5): several directories are separated by colons.
+	if dir, _, _ := strings.Cut(Getenv(env, "STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return UserStateDir(program, env, uid)
+}
+
+// UserStateDir returns where a program of a user keeps its data, "" if it is
+// unknown. As ConfigHome it ignores a variable that is not absolute.
+func UserStateDir(program string, env []string, uid int) string {
+	state, home := Getenv(env, "XDG_STATE_HOME"), Getenv(env, "HOME")
+	switch {
+	case uid == 0:
+		return filepath.Join("/var/lib", program)
+	case filepath.IsAbs(state):
+		return filepath.Join(state, program)
+	case filepath.IsAbs(home):
+		return filepath.Join(home, ".local", "state", program)
+	}
+	return ""
+}

@@ -181,3 +181,23 @@ func TestGetenv(t *testing.T) {
 		t.Errorf("Getenv(B) = %q", got)
 	}
 }
+
+func TestStateDir(t *testing.T) {
+	for _, tt := range []struct {
+		env  string
+		uid  int
+		want string
+	}{
+		{"HOME=/home/ann", 1000, "/home/ann/.local/state/program"},
+		{"HOME=/home/ann XDG_STATE_HOME=/x", 1000, "/x/program"},
+		{"HOME=/home/ann XDG_STATE_HOME=x", 1000, "/home/ann/.local/state/program"},
+		{"HOME=ann", 1000, ""},
+		{"HOME=/root XDG_STATE_HOME=/x", 0, "/var/lib/program"},
+		{"STATE_DIRECTORY=/var/lib/a:/var/lib/b", 0, "/var/lib/a"},
+		{"", 1000, ""},
+	} {
+		if got := StateDir("program", strings.Fields(tt.env), tt.uid); got != tt.want {
+			t.Errorf("%s, uid %d: %q, want %q", tt.env, tt.uid, got, tt.want)
+		}
+	}
+}
