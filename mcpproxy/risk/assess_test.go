@@ -154,7 +154,7 @@ func TestConfigured(t *testing.T) {
 	a := newAssessor(t, Config{
 		Home:     "/home/u",
 		Paths:    Paths{Arguments: []string{"dest", "a.b.place"}, Sensitive: []string{"/srv/secret", "~/.config/x", "keys/*.pem", "Private"}},
-		Own:      []string{"/var/lib/auditproxy/"},
+		Own:      []string{"/var/lib/auditproxy/", "/home/u/rules/policy.yaml"},
 		Commands: Commands{Patterns: []string{`heroku.*--force`}},
 	})
 	for _, tt := range []struct {
@@ -177,6 +177,9 @@ func TestConfigured(t *testing.T) {
 		{"x", `{"path":"/tmp/privates/x"}`, 0},
 		{"x", `{"path":"/var/lib/auditproxy/spool/1"}`, detector.PathSensitive},
 		{"x", `{"path":"/var/lib/auditproxy2"}`, 0},
+		{"x", `{"command":"tee ~/rules/policy.yaml < x"}`, detector.AuditTampering},
+		{"x", `{"command":"tee /home/u/rules/policy.yaml < x"}`, detector.AuditTampering},
+		{"x", `{"command":"tee ~/rules/policy.yaml.old < x"}`, 0},
 	} {
 		if r := a.Assess(a.Tool(tt.tool, nil), []byte(tt.arguments), nil); r.Found != tt.want {
 			t.Errorf("%s%s: %q, want %q", tt.tool, tt.arguments, r.Found.Words(), tt.want.Words())

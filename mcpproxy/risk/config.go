@@ -3,6 +3,7 @@ package risk
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -122,11 +123,23 @@ func New(c Config) (*Assessor, error) {
 		a.place.Own = append(a.place.Own, target.Own(own))
 	}
 	a.place.Readlink = c.Readlink
-	a.commands = command.New(patterns)
+	a.commands = command.New(patterns, inShell(c.Own, c.Home)...)
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	return a.In(c.Home, c.Cwd), nil
+}
+
+// inShell returns the paths as a shell's text may have them: also below ~.
+func inShell(own []string, home string) (names []string) {
+	for _, name := range own {
+		name = path.Clean(name)
+		names = append(names, name)
+		if rest, ok := strings.CutPrefix(name, path.Clean(home)+"/"); ok && home != "" {
+			names = append(names, "~/"+rest)
+		}
+	}
+	return names
 }
 
 // In returns an Assessor for a server with another home or working directory,

@@ -20,7 +20,7 @@
 // trigger/words.go, and cases to testdata/commands.txt.
 //
 // The files, from the top: command, wrapper, interpreter, files, filter, system,
-// network, terminal, git, rules.
+// network, terminal, git, audit, rules.
 package command
 
 import (
@@ -40,12 +40,15 @@ import (
 // concurrently.
 type Detector struct {
 	patterns []*regexp.Regexp
+	own      []string
 	shells   sync.Pool // of *shell.Shell
 }
 
 // New returns a Detector. A text that one of the operator's patterns matches is
-// CommandPattern.
-func New(patterns []*regexp.Regexp) *Detector { return &Detector{patterns: patterns} }
+// CommandPattern. The paths own, absolute or below ~, are this program's.
+func New(patterns []*regexp.Regexp, own ...string) *Detector {
+	return &Detector{patterns: patterns, own: own}
+}
 
 // Matters reports whether a text has anything that a rule could see. For any
 // other, Detect returns what Match does.
@@ -67,7 +70,7 @@ func (d *Detector) Detect(text string, budget int) (found detector.Set, left int
 	}
 	sh, _ := d.shells.Get().(*shell.Shell)
 	if sh == nil {
-		sh = shell.New(programs{})
+		sh = shell.New(programs{}, d.own...)
 	}
 	// The text is hostile and the parser is large: a panic in it must not end the
 	// proxy. The shell that panicked is not used again.
@@ -125,8 +128,12 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 		}
 		return out
 	}
+	if cmd := typedIntoEditor(f); cmd != nil {
+		return s.Command(cmd, in)
+	}
 	args := f[1:]
 	out := shell.Stream{Kind: shell.Unknown, From: in.From}
+	s.audit(name, args)
 	switch name {
 	case "cat", "bat", "batcat", "head", "tail", "less", "more", "tac", "nl", "strings", "od", "hexdump", "xxd", "grep", "egrep", "fgrep",
 		"rg", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "cut", "sort", "uniq", "tr", "rev", "base64", "base32", "basenc", "openssl", "gpg", "gpg2",
@@ -158,6 +165,12 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 		s.sendsLocal(name, args)
 		out.From |= detector.RemoteExec
 		out.From &^= shell.Local
+	case "pgrep", "pidof":
+		for _, a := range args {
+			if namesAudit(a.Text) {
+				out.From |= detector.AuditTampering // what they print are its processes
+			}
+		}
 	default:
 		if s.tool(name, args, in); isGenerator(name, args) {
 			out.From |= shell.Generated
@@ -180,6 +193,30 @@ func unversioned(name string) string {
 		return base
 	}
 	return name
+}
+
+// typedIntoEditor returns the words of the command that a line of vi runs, such as
+// :!ls, :r !ls or :%!sort; nil for any other command.
+func typedIntoEditor(f []shell.Field) []shell.Field {
+	if f[0].Text == "" || f[0].Text[0] != ':' {
+		return nil
+	}
+	for i, w := range f[:min(len(f), 2)] {
+		before, command, ok := strings.Cut(w.Text, "!")
+		if i == 0 {
+			before = strings.TrimLeft(before[1:], "%.,$0123456789'<>")
+		}
+		switch {
+		case !ok || !shell.OneOf(before, "", "r", "read", "w", "write"):
+		case command == "":
+			return f[i+1:]
+		default:
+			cmd := append([]shell.Field(nil), f[i:]...)
+			cmd[0].Text = command
+			return cmd
+		}
+	}
+	return nil
 }
 
 // isGenerator reports whether a command is of those that print start-up code for

@@ -126,6 +126,9 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 	}
 	out.From &^= shell.Generated
 	from := out.From
+	if pattern && namesAudit(script) {
+		from |= detector.AuditTampering // its processes, of a list of them
+	}
 	switch name {
 	case "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "sort", "uniq", "nl":
 		if out.Kind == shell.Text && strings.Count(out.Text, "\n") <= 1 && !pattern && name != "nl" {

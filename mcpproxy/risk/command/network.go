@@ -73,8 +73,8 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		} else if strings.HasPrefix(p.Arg(0), "delete-") {
 			s.Add(detector.ForcedDelete)
 		}
-	case "secret-tool", "gopass", "bw":
-		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "lookup", "show", "get", "-c") {
+	case "secret-tool", "gopass", "pass", "bw", "op":
+		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "lookup", "show", "get", "-c", "read") || name == "op" && p.Arg(0) == "item" && p.Arg(1) == "get" {
 			s.Add(detector.CredentialRead)
 		} else if shell.OneOf(p.Arg(0), "rm", "clear", "delete") {
 			s.Add(detector.ForcedDelete)
@@ -319,7 +319,7 @@ func (s rules) wget(name string, args []shell.Field, in shell.Stream) {
 	switch name {
 	case "http", "https", "xh", "httpie":
 		for i, a := range p.Args {
-			if at := strings.IndexByte(a.Text, '@'); at > 0 && i > 0 && !strings.ContainsAny(strings.TrimRight(a.Text[:at], ":="), ":=/ ") {
+			if at := strings.IndexByte(a.Text, '@'); at >= 0 && i > 0 && !strings.ContainsAny(strings.TrimRight(a.Text[:at], ":="), ":=/ ") {
 				s.Add(detector.Exfiltration)
 			}
 		}

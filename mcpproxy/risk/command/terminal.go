@@ -67,6 +67,22 @@ func (s rules) tmuxCommand(f []shell.Field) {
 		cmd = shell.AfterOptions(args, "celFtp", "")
 	case is("pipe-pane", "pipep"), verb != "display" && is("display-popup", "popup"): // display is display-message
 		cmd = shell.AfterOptions(args, "tcdehsSTwxy", "")
+	case is("set-option", "set"), is("set-window-option", "setw"):
+		if p := shell.AfterOptions(args, "t", ""); len(p) > 1 {
+			s.tmuxOption(p[1])
+		}
+		return
+	case is("source-file", "source"):
+		for _, a := range shell.AfterOptions(args, "t", "") {
+			st := s.Open(a)
+			s.Add(st.From & shell.Runnable)
+			if st.Kind == shell.Text {
+				for line := range strings.Lines(st.Text) {
+					s.tmuxWords(shell.Field{Text: line})
+				}
+			}
+		}
+		return
 	case is("set-hook", "set-hook"), is("bind-key", "bind"):
 		cmd = shell.AfterOptions(args, "tTN", "")
 		if len(cmd) > 1 {
@@ -82,6 +98,20 @@ func (s rules) tmuxCommand(f []shell.Field) {
 	} else if len(cmd) > 1 {
 		s.Command(cmd, shell.Stream{})
 	}
+}
+
+// tmuxOption judges the value of an option, which may be a command of a shell, or a
+// format with #(command) in it.
+func (s rules) tmuxOption(value shell.Field) {
+	if from := strings.Index(value.Text, "#("); from >= 0 {
+		text := value.Text[from+2:]
+		if end := strings.LastIndexByte(text, ')'); end >= 0 {
+			text = text[:end]
+		}
+		s.MaybeRun(text)
+		return
+	}
+	s.MaybeRun(value.Code())
 }
 
 // tmuxWords judges a command of tmux that is one word of another one.

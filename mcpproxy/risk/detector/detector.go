@@ -29,6 +29,7 @@ const (
 	CredentialRead
 	Exfiltration
 	Persistence
+	AuditTampering
 	ForkBomb
 	Opaque
 	CommandPattern
@@ -70,6 +71,7 @@ var words = [...]string{
 	"credential_read",
 	"exfiltration",
 	"persistence",
+	"audit_tampering",
 	"fork_bomb",
 	"opaque",
 	"command_pattern",

@@ -32,15 +32,34 @@ func Loaded(name string) bool {
 		"PHPRC", "PHP_INI_SCAN_DIR", "ERL_FLAGS", "DOTNET_STARTUP_HOOKS", "OPENSSL_CONF", "OPENSSL_MODULES", "SSL_CERT_FILE", "SSL_CERT_DIR",
 		"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CURL_HOME", "WGETRC", "INPUTRC", "SCREENRC", "VIMINIT", "EXINIT", "KUBECONFIG", "DOCKER_HOST",
 		"DOCKER_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE",
-		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "ANSIBLE_CONFIG", "TF_CLI_CONFIG_FILE", "VAULT_ADDR":
+		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "ANSIBLE_CONFIG", "TF_CLI_CONFIG_FILE", "VAULT_ADDR", "CLAUDE_CONFIG_DIR":
 		return true
 	}
-	for _, prefix := range [...]string{"LD_", "DYLD_", "AWS_", "BASH_FUNC_", "GIT_CONFIG", "NPM_CONFIG_", "COR_PROFILER", "CORECLR_"} {
+	for _, prefix := range [...]string{"LD_", "DYLD_", "AWS_", "BASH_FUNC_", "GIT_CONFIG", "NPM_CONFIG_", "COR_PROFILER", "CORECLR_", "AUDITPROXY_", "AUDITCOLLECTOR_"} {
 		if strings.HasPrefix(upper, prefix) {
 			return true
 		}
 	}
 	return strings.HasSuffix(upper, "_PROXY")
+}
+
+// LoadsCode reports whether an assignment makes later programs load a file that
+// they would not, or decides how a later auditproxy or its client runs. Of the
+// variables of Loaded these are the ones that nobody sets as a matter of course.
+func LoadsCode(name, value string) bool {
+	switch name {
+	case "LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES":
+		for file := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ':' || r == ' ' }) {
+			// A name without a slash, or a file of the system, is a library that is installed.
+			if strings.Contains(file, "/") && !strings.HasPrefix(file, "/usr/") && !strings.HasPrefix(file, "/lib") && !strings.HasPrefix(file, "/opt/") || strings.Contains(file, "..") {
+				return true
+			}
+		}
+		return false
+	case "BASH_ENV", "PYTHONSTARTUP", "PERL5DB", "LUA_INIT", "DOTNET_STARTUP_HOOKS", "GCONV_PATH", "GIT_EXEC_PATH", "CLAUDE_CONFIG_DIR":
+		return value != ""
+	}
+	return value != "" && (strings.HasPrefix(name, "AUDITPROXY_") || strings.HasPrefix(name, "AUDITCOLLECTOR_"))
 }
 
 // Assigned reports whether text, lines or words of the form NAME=value, assigns to

@@ -8,7 +8,7 @@ import (
 func TestLoaded(t *testing.T) {
 	for _, name := range []string{"PATH", "Path", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "PROMPT_COMMAND", "BASH_ENV", "ENV", "BASH_FUNC_ls%%",
 		"GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "PYTHONSTARTUP", "PYTHONPATH", "NODE_OPTIONS", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "HTTPS_PROXY", "https_proxy", "my_proxy", " PATH ", "PERL5OPT", "RUBYOPT",
-		"JAVA_TOOL_OPTIONS", "ZDOTDIR", "EDITOR", "PAGER", "KUBECONFIG", "DOCKER_HOST",
+		"JAVA_TOOL_OPTIONS", "ZDOTDIR", "AUDITPROXY_POLICY_MODE", "auditcollector_config", "CLAUDE_CONFIG_DIR", "EDITOR", "PAGER", "KUBECONFIG", "DOCKER_HOST",
 		"PROMPT_COMMAND=touch x #", "PATH =", "BASH_FUNC_" + strings.Repeat("x", 100) + "%%"} {
 		if !Loaded(name) {
 			t.Errorf("%q is harmless", name)

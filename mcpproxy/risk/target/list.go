@@ -107,7 +107,10 @@ func sensitiveAnywhere(parts []string) bool {
 			".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
 			".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout",
 			".inputrc", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc", ".vimrc", ".exrc", ".tmux.conf", ".screenrc",
-			".gitconfig", ".dockercfg", ".pam_environment", ".rhosts", ".shosts", ".forward":
+			".gitconfig", ".dockercfg", ".pam_environment", ".rhosts", ".shosts", ".forward",
+			// The servers that MCP clients start.
+			".claude.json", ".mcp.json", "mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json",
+			"cline_mcp_settings.json":
 			return true
 		}
 		if strings.HasSuffix(part, ".git") && i+1 < len(parts) && parts[i+1] == "hooks" {
@@ -124,7 +127,7 @@ func sensitiveAnywhere(parts []string) bool {
 			".config/fish/config.fish", ".config/fish/conf.d", ".config/autostart", ".config/systemd", ".config/rclone",
 			".config/op", ".config/doctl", ".config/tmux/tmux.conf", ".config/environment.d", ".local/share/keyrings",
 			".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".terraform.d/credentials.tfrc.json",
-			".m2/settings.xml", ".local/share/systemd", "library/keychains", "library/launchagents", "library/launchdaemons",
+			".m2/settings.xml", ".local/share/systemd", ".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".gemini/settings.json", "library/keychains", "library/launchagents", "library/launchdaemons",
 		} {
 			if hasPath(parts[i:], dir) {
 				return true

@@ -124,6 +124,14 @@ func Judge(s *shell.Shell, language, text string) {
 	if language == "tcl" && strings.Contains(text, "file delete") {
 		s.Add(detector.ForcedDelete)
 	}
+	if language == "tcl" {
+		for command := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
+			verb, program, _ := strings.Cut(strings.TrimSpace(command), " ")
+			if verb == "spawn" || verb == "exec" {
+				s.Run(strings.TrimPrefix(strings.TrimSpace(program), "-noecho "), shell.Stream{})
+			}
+		}
+	}
 	execs := src.has(codeExec)
 	if execs || language == "tcl" {
 		Literals(s, text)

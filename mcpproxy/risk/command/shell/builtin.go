@@ -36,8 +36,11 @@ func (s *Shell) builtin(name string, f []Field, in Stream) (Stream, bool) {
 		}
 		return s.RunField(whole, in), true
 	case "source", ".":
-		if len(args) > 0 {
+		switch {
+		case len(args) > 0 && args[0].Text != "-":
 			s.RunFile(args[0], args[1:], in, "")
+		case in.From&Generated == 0 || in.From&Runnable != 0: // fish reads the input
+			s.Feed(in, "")
 		}
 	case "trap":
 		if len(args) > 1 {

@@ -49,6 +49,12 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 		s.Add(detector.Opaque) // a command of the history
 		return Anything
 	}
+	if !w.quoted && len(w.Text) > 1 && w.Text[0] == '=' {
+		// In zsh it stands for the path of the program.
+		g := append([]Field(nil), f...)
+		g[0].Text = w.Text[1:]
+		return s.Command(g, in)
+	}
 	if fn := s.functions[w.Text]; fn != nil {
 		out := s.callFunction(fn, f[1:], in)
 		s.judgeCommand(name, f, in)

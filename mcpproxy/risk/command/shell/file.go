@@ -70,7 +70,42 @@ func (s *Shell) WriteTo(f Field) {
 		s.Add(detector.Shutdown)
 	case IsStartup(name):
 		s.Add(detector.Persistence)
+	case s.IsOwn(name):
+		s.Add(detector.AuditTampering)
 	}
+}
+
+// IsOwn reports whether the path is one of this program's: a path that it was told, or
+// where its files and its collector's are by default, and installed programs.
+func (s *Shell) IsOwn(name string) bool {
+	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") {
+		return false // in a directory of its source
+	}
+	name = path.Clean(name)
+	for _, own := range s.own {
+		if rest, ok := strings.CutPrefix(name, own); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	for _, program := range [...]string{"auditproxy", "auditcollector"} {
+		if !strings.Contains(name, program) {
+			continue
+		}
+		for _, dir := range [...]string{".config/", ".local/state/", "Library/Application Support/"} {
+			if isBelow(name+"/", dir+program) {
+				return true
+			}
+		}
+		for _, dir := range [...]string{"/etc/", "/var/lib/"} {
+			if rest, ok := strings.CutPrefix(name, dir+program); ok && (rest == "" || rest[0] == '/') {
+				return true
+			}
+		}
+		if strings.HasSuffix(name, "/bin/"+program) {
+			return true
+		}
+	}
+	return false
 }
 
 // CopyFile makes to have what from has, if that is known.

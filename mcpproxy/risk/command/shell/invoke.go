@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/mcpproxy/risk/command/trigger"
 	"auditproxy/mcpproxy/risk/detector"
+	"auditproxy/mcpproxy/risk/environment"
 )
 
 // Assigned judges an assignment that a later command runs.
@@ -17,6 +18,10 @@ func (s *Shell) Assigned(name, value string) {
 			value = `: "` + value + `"`
 		}
 		s.MaybeRun(strings.TrimLeft(value, "|"))
+	default:
+		if environment.LoadsCode(name, value) {
+			s.Add(detector.EnvironmentName)
+		}
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 	"auditproxy/mcpproxy/risk/detector"
 )
 
-// New returns a shell in which the programs p can be called.
-func New(p Programs) *Shell {
-	s := &Shell{programs: p, parser: syntax.NewParser()}
+// New returns a shell in which the programs p can be called. Beside the usual ones, the
+// paths own, and what is below them, are this program's.
+func New(p Programs, own ...string) *Shell {
+	s := &Shell{programs: p, own: own, parser: syntax.NewParser()}
 	s.above = s
 	return s
 }

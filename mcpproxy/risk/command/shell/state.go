@@ -12,6 +12,7 @@ import (
 // goroutine uses it, for one text at a time.
 type Shell struct {
 	programs Programs
+	own      []string // paths of this program, absolute or below ~
 	above    above
 	parser   *syntax.Parser
 	reader   strings.Reader
@@ -57,7 +58,7 @@ type above interface {
 
 // forget drops what is left of a text, which could hold a secret.
 func (s *Shell) forget() {
-	*s = Shell{programs: s.programs, above: s.above, parser: s.parser}
+	*s = Shell{programs: s.programs, own: s.own, above: s.above, parser: s.parser}
 }
 
 // Spend takes n from the budget, false if there is none left: then the text is

@@ -40,13 +40,13 @@ bwrap robocopy netsh wmic msiexec mshta regsvr32 dism spps mppreference unregist
 run0 cgexec setarch lockf sem pdsh clush dsh pssh hdfs hadoop dscl atrm wevtutil dmesg tmutil timeshift duplicity certbot fastboot xcrun xfs_repair debugfs
 ln k0s k3s kubeadm qm pct rpk rabbitmqadmin nats snapper gluster rbd ceph salt zkcli pfctl ipset pg_restore mongorestore dotnet diesel sqlx
 certutil bitsadmin takeown mountvol useradd adduser gpasswd setcap localuser localgroupmember adgroupmember binarypathname binpath scheduledtask itemproperty scheduledjob loginhook logouthook
-fsmonitor hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 ruby3 lua5 perl5 php7 php8 spawn gist pr mail wp manage fkill mix console
+fsmonitor hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 ruby3 lua5 perl5 php7 php8 spawn gist pr mail wp manage fkill mix console auditproxy auditcollector mcp chattr mount pgrep pidof
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
 // are ones only in the first word of a command.
 const firstWords = `
-at http https net net1 mail
+at http https net net1 mail pass op
 `
 
 // weakWords are the trigger words that are also common in prose. A text that does
@@ -58,5 +58,5 @@ mail fetch http https environment wait local export command function alias trap 
 railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
 ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic commit expire read remove stop restart format cipher reg
 manage mix console pr spawn gist salt spark annex
-disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
+auditproxy auditcollector mcp disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `
