@@ -405,6 +405,27 @@ func TestProve(t *testing.T) {
 	}
 }
 
+// TestProveNeedsOneSession proves a record by its whole id although another session
+// cannot be read; the beginning of an id could be of that one too.
+func TestProveNeedsOneSession(t *testing.T) {
+	f := newFleet(t)
+	dir := f.spool(t, f.sessions)
+	r, err := audit.Parse(f.sessions[1].Lines[13])
+	must(t, err)
+	for _, other := range []int{0, 2} {
+		segments, err := filepath.Glob(filepath.Join(dir, "sessions", f.sessions[other].ID, "*.jsonl"))
+		must(t, err)
+		must(t, os.Remove(segments[0]))
+		must(t, os.Mkdir(segments[0], 0o700))
+	}
+	if out := runApp(t, dir, "prove", r.RecordID); !strings.Contains(out, r.RecordID) || strings.Contains(out, "exit ") {
+		t.Errorf("a whole id: %s", out)
+	}
+	if out := runApp(t, dir, "prove", r.RecordID[:35]); !strings.Contains(out, "exit 2\n") {
+		t.Errorf("the beginning of an id: %s", out)
+	}
+}
+
 // addLog adds the proof of a log to a proof. It returns the log's line of a trust
 // file too.
 func addLog(t *testing.T, text string) (proof []byte, trust string) {

@@ -18,7 +18,7 @@ const proveLong = `Print the proof of one record: the record, the first record o
 proofs that both are in a tree that the session signed. auditproxy verify-proof
 checks it, with the host's key from elsewhere and nothing else: no other record is
 in it. The beginning of a record's id is enough where no other record's starts like
-it.
+it; then all records are read, and with a whole id only those that it needs.
 
 The exit code is 1 if there is no such record, and 2 if no checkpoint covers it yet,
 or the session has no evidence.`

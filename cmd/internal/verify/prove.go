@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
@@ -43,7 +44,8 @@ func Prove(ctx context.Context, cfg Config, id string, sessions []spool.Entry) e
 }
 
 // findRecord returns the session and the seq of the one record whose id starts with
-// that.
+// that. A whole id has one record, so the search ends there; it begins with the
+// session that started last before it, since ids begin with their time.
 func (cfg Config) findRecord(ctx context.Context, id string, sessions []spool.Entry) (session string, seq uint64, err error) {
 	var total int64
 	for _, e := range sessions {
@@ -51,6 +53,13 @@ func (cfg Config) findRecord(ctx context.Context, id string, sessions []spool.En
 	}
 	p := terminal.StartReading(cfg.Stderr, total)
 	defer p.Finish()
+	whole := len(id) == len("019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e")
+	if whole {
+		sessions = slices.SortedFunc(slices.Values(sessions), func(a, b spool.Entry) int { return strings.Compare(b.ID, a.ID) })
+		if before := slices.IndexFunc(sessions, func(e spool.Entry) bool { return e.ID < id }); before > 0 {
+			sessions = slices.Concat(sessions[before:], sessions[:before])
+		}
+	}
 	found := map[string]bool{}
 	for _, e := range sessions {
 		err := cfg.records(ctx, e.ID, func(line []byte) (bool, error) {
@@ -61,11 +70,15 @@ func (cfg Config) findRecord(ctx context.Context, id string, sessions []spool.En
 					return false, err
 				}
 				found[string(got)], session, seq = true, e.ID, h.seq
+				return whole, nil
 			}
 			return false, nil
 		})
 		if err != nil {
 			return "", 0, err
+		}
+		if whole && len(found) > 0 {
+			break
 		}
 	}
 	switch {
