@@ -47,6 +47,7 @@ type approvals struct {
 type granted struct {
 	audit.Approval
 	detections []string
+	level      string // of its risk
 }
 
 const (

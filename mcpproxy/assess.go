@@ -273,7 +273,8 @@ func (g *gatekeeper) operations() (list []operation) {
 			outer, s.of = s.tool, strings.Clone(method)
 		}
 		if g.asked.decisions[i].Action == policy.AskFirst {
-			list = append(list, operation{s, slices.Clone(one.Detections)})
+			category, _ := risk.ParseCategory(one.Category)
+			list = append(list, operation{s, slices.Clone(one.Detections), category.Level()})
 		}
 	}
 	return list

@@ -22,8 +22,9 @@ func (a *approvals) has(list []operation) (given audit.Approval, ok bool) {
 }
 
 // hasOne looks for an approval of one operation. It holds for calls that do
-// nothing which the approved call did not do: who approves "ls" for a session has
-// not approved "rm -rf /".
+// nothing which the approved call did not do, at no higher risk: who approves "ls" for
+// a session has not approved "rm -rf /", nor what the tool is once the server lists it
+// as a destructive one.
 func (a *approvals) hasOne(o operation) (audit.Approval, bool) {
 	a.mu.Lock()
 	list := a.session[o.about] // only grows
@@ -38,8 +39,8 @@ func (a *approvals) hasOne(o operation) (audit.Approval, bool) {
 		return audit.Approval{}, false
 	}
 	answer, err := a.lookAlways(o.tool)
-	if err == nil && answer != nil && len(o.detections) > 0 {
-		answer, err = a.cfg.Files.Allows(o.tool, a.cfg.ServerKey, o.detections)
+	if err == nil && answer != nil && (len(o.detections) > 0 || !approval.Covers(answer.Level, o.level)) {
+		answer, err = a.cfg.Files.Allows(o.tool, a.cfg.ServerKey, o.detections, o.level)
 	}
 	if err != nil || answer == nil {
 		return audit.Approval{}, false
@@ -57,7 +58,7 @@ func (a *approvals) files() bool {
 }
 
 func (g granted) covers(o operation) bool {
-	return !slices.ContainsFunc(o.detections, func(word string) bool { return !slices.Contains(g.detections, word) })
+	return approval.Covers(g.level, o.level) && !slices.ContainsFunc(o.detections, func(word string) bool { return !slices.Contains(g.detections, word) })
 }
 
 // lookAlways returns a lasting approval of a tool, nil for none, and records a
@@ -113,7 +114,7 @@ func (a *approvals) accept(list []operation, q *approval.Question, given audit.A
 			named := slices.DeleteFunc(slices.Clone(o.detections), func(word string) bool {
 				return !slices.ContainsFunc(shown, func(d audit.Detection) bool { return d.Detector == word })
 			})
-			a.session[o.about] = append(a.session[o.about], granted{given, named})
+			a.session[o.about] = append(a.session[o.about], granted{given, named, o.level})
 		}
 		a.mu.Unlock()
 	}

@@ -104,6 +104,7 @@ func (w *waiting) outcome(outcome string, answer *approval.Answer) audit.Approva
 type operation struct {
 	about
 	detections []string
+	level      string // of its risk
 }
 
 // about is what an approval that holds for longer is for.

@@ -69,7 +69,7 @@ func (g *gatekeeper) repeats(f *wire.Frame, items []item, now time.Time) *repeti
 func (r *result) shows(about []operation) bool {
 	return !slices.ContainsFunc(about, func(o operation) bool {
 		return !slices.ContainsFunc(r.about, func(a operation) bool {
-			return a.tool == o.tool && granted{detections: a.detections}.covers(o)
+			return a.tool == o.tool && granted{detections: a.detections, level: a.level}.covers(o)
 		})
 	})
 }

@@ -20,6 +20,7 @@ type AlwaysEntry struct {
 	Tool       string // or a method, see Call.Subject
 	ServerKey  string // "" for every server
 	Detections []string
+	Level      string // the highest risk of its calls, "" for any
 	By, User   string // who allowed it, as in Answer
 	Since      time.Time
 	File       string // its name
@@ -27,9 +28,19 @@ type AlwaysEntry struct {
 }
 
 // covers reports whether the entry allows a call.
-func (e *AlwaysEntry) covers(tool, serverKey string, detections []string) bool {
-	return e.Err == nil && e.Tool == tool && (e.ServerKey == "" || e.ServerKey == serverKey) &&
+func (e *AlwaysEntry) covers(tool, serverKey string, detections []string, level string) bool {
+	return e.Err == nil && e.Tool == tool && (e.ServerKey == "" || e.ServerKey == serverKey) && Covers(e.Level, level) &&
 		!slices.ContainsFunc(detections, func(word string) bool { return !slices.Contains(e.Detections, word) })
+}
+
+// levels are the words for how great a risk is, the lowest first.
+var levels = [...]string{"", "low", "medium", "high", "critical"}
+
+// Covers reports whether an approval of a call of one level of risk is one of a call of
+// another: a server may list a tool again as one that does more. An approval without
+// a level covers all.
+func Covers(approved, level string) bool {
+	return approved == "" || slices.Index(levels[:], level) <= slices.Index(levels[:], approved)
 }
 
 // A NotKept error says that the call is answered, and later ones of its tool are
@@ -42,16 +53,16 @@ func (e *NotKept) Error() string {
 func (e *NotKept) Unwrap() error { return e.Err }
 
 // Always returns the first entry for a tool of a server, nil for none. There may
-// be others, with other detections; see Allows.
+// be others, with other detections or a higher level; see Allows.
 func (d *Dir) Always(tool, serverKey string) (*Answer, error) {
-	return d.always(tool, serverKey, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, nil) })
+	return d.always(tool, serverKey, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, nil, "") })
 }
 
-// Allows returns an entry that allows a call with these detections, nil for
-// none. The error is about files for this tool that do not count or cannot be
+// Allows returns an entry that allows a call with these detections and this level of
+// risk, nil for none. The error is about files for this tool that do not count or cannot be
 // read, and may come with an entry.
-func (d *Dir) Allows(tool, serverKey string, detections []string) (*Answer, error) {
-	return d.always(tool, serverKey, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, detections) })
+func (d *Dir) Allows(tool, serverKey string, detections []string, level string) (*Answer, error) {
+	return d.always(tool, serverKey, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, detections, level) })
 }
 
 func (d *Dir) always(tool, serverKey string, want func(*AlwaysEntry) bool) (*Answer, error) {
@@ -60,7 +71,7 @@ func (d *Dir) always(tool, serverKey string, want func(*AlwaysEntry) bool) (*Ans
 	for i := range list {
 		e := &list[i]
 		if want(e) {
-			return &Answer{Approved: true, Scope: Always, By: e.By, User: e.User, Detections: e.Detections, ServerKey: e.ServerKey}, errors.Join(bad...)
+			return &Answer{Approved: true, Scope: Always, By: e.By, User: e.User, Detections: e.Detections, Level: e.Level, ServerKey: e.ServerKey}, errors.Join(bad...)
 		}
 		if e.Err != nil {
 			bad = append(bad, fmt.Errorf("%q does not count: %w", e.File, e.Err))
@@ -199,7 +210,7 @@ func (d *Dir) entry(dir, name, escaped string, r rule, proxy int) AlwaysEntry {
 		e.Err = err
 		return e
 	}
-	e.By, e.ServerKey, e.Detections = a.By, a.ServerKey, a.Detections
+	e.By, e.ServerKey, e.Detections, e.Level = a.By, a.ServerKey, a.Detections, a.Level
 	switch {
 	case a.tool != "":
 		e.Tool = a.tool
@@ -328,10 +339,11 @@ func (d *Dir) prepareAlways(q *Question, a Answer) (k kept, err error) {
 			return k, err
 		}
 		have = append(have, there...)
-		if slices.ContainsFunc(have, func(e AlwaysEntry) bool { return e.ServerKey != "" && e.covers(tool, q.ServerKey, detections) }) {
+		level := q.Calls[i].level()
+		if slices.ContainsFunc(have, func(e AlwaysEntry) bool { return e.ServerKey != "" && e.covers(tool, q.ServerKey, detections, level) }) {
 			continue
 		}
-		one := Answer{Approved: true, Scope: Always, By: a.By, Detections: detections, ServerKey: q.ServerKey, tool: tool}
+		one := Answer{Approved: true, Scope: Always, By: a.By, Detections: detections, Level: level, ServerKey: q.ServerKey, tool: tool}
 		text := one.encode()
 		if len(text) > maxAnswer {
 			return k, errors.New("the name of the tool is too long to be always allowed")
@@ -341,7 +353,7 @@ func (d *Dir) prepareAlways(q *Question, a Answer) (k kept, err error) {
 			return k, err
 		}
 		k.files = append(k.files, keptFile{tmp, escapeTool(tool), q.ServerKey})
-		have = append(have, AlwaysEntry{Tool: tool, ServerKey: q.ServerKey, Detections: detections})
+		have = append(have, AlwaysEntry{Tool: tool, ServerKey: q.ServerKey, Detections: detections, Level: level})
 	}
 	return k, nil
 }

@@ -3,6 +3,7 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -33,6 +34,7 @@ type Answer struct {
 
 	// Of entries that always hold:
 	Detections []string // of the approved call
+	Level      string   // of its risk; "" for any
 	ServerKey  string   // of the server; "" for every server
 
 	tool     string // of entries that always hold
@@ -55,6 +57,7 @@ func (a *Answer) encode() []byte {
 	member("question", a.question)
 	member("tool", a.tool)
 	member("server_key", a.ServerKey)
+	member("level", a.Level)
 	if a.tool != "" {
 		dst = append(dst, `,"detections":[`...)
 		for i, word := range a.Detections {
@@ -110,6 +113,10 @@ func parseAnswer(text []byte, always bool) (*Answer, error) {
 			}
 		case name == "detections" && always:
 			a.Detections, bad = wordsOf(v)
+		case name == "level" && always:
+			if a.Level, bad = textOf(name, v); bad == nil && slices.Index(levels[:], a.Level) < 1 {
+				bad = errors.New("level is not low, medium, high or critical")
+			}
 		default:
 			bad = errors.New("it has an unknown member")
 		}

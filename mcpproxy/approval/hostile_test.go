@@ -476,10 +476,11 @@ func TestToolsAsNames(t *testing.T) {
 // tools with any name.
 func TestAlwaysEntries(t *testing.T) {
 	d := own(t)
+	risk := `{"category":"execute","level":"high"}`
 	give := func(id, tool, key string, detectors ...string) {
 		t.Helper()
 		q := question(id)
-		q.ServerKey, q.Calls[0].Tool, q.Calls[0].Detections = key, tool, ""
+		q.ServerKey, q.Calls[0].Tool, q.Calls[0].Detections, q.Calls[0].Risk = key, tool, "", audit.JSON(risk)
 		var found []audit.Detection
 		for _, word := range detectors {
 			found = append(found, audit.Detection{Detector: word, At: "keys"})
@@ -503,35 +504,45 @@ func TestAlwaysEntries(t *testing.T) {
 	give("q4", "send_keys", a, "shutdown") // covered
 	give("q5", "../../x", a)
 	give("q6", long, a)
+	risk = `{"category":"destructive","level":"critical"}`
+	give("q7", "send_keys", b)
+	risk = "{}"
+	give("q8", "quiet", a)
 	for _, tt := range []struct {
 		tool, key  string
 		detections []string
+		level      string
 		want       bool
 	}{
-		{"send_keys", a, nil, true},
-		{"send_keys", b, nil, true},
-		{"send_keys", "cccccccccccccccc", nil, false},
-		{"send_keys", a, []string{"shutdown"}, true},
-		{"send_keys", a, []string{"shutdown", "opaque"}, true},
-		{"send_keys", a, []string{"shutdown", "opaque", "recursive_delete"}, false},
-		{"send_keys", b, []string{"opaque"}, true},
-		{"send_keys", b, []string{"shutdown"}, false},
-		{"../../x", a, nil, true},
-		{long, a, nil, true},
-		{long + "/", a, nil, false},
-		{"", a, nil, false},
+		{"send_keys", a, nil, "high", true},
+		{"send_keys", a, nil, "low", true},
+		{"send_keys", a, nil, "critical", false},
+		{"send_keys", b, nil, "critical", true},
+		{"send_keys", b, []string{"opaque"}, "critical", false},
+		{"send_keys", "cccccccccccccccc", nil, "high", false},
+		{"send_keys", a, []string{"shutdown"}, "high", true},
+		{"send_keys", a, []string{"shutdown", "opaque"}, "high", true},
+		{"send_keys", a, []string{"shutdown", "opaque", "recursive_delete"}, "high", false},
+		{"send_keys", b, []string{"opaque"}, "high", true},
+		{"send_keys", b, []string{"shutdown"}, "high", false},
+		{"../../x", a, nil, "high", true},
+		{long, a, nil, "high", true},
+		{long + "/", a, nil, "high", false},
+		{"quiet", a, nil, "low", true},
+		{"quiet", a, nil, "medium", false},
+		{"", a, nil, "high", false},
 	} {
-		got, err := d.Allows(tt.tool, tt.key, tt.detections)
+		got, err := d.Allows(tt.tool, tt.key, tt.detections, tt.level)
 		if err != nil || (got != nil) != tt.want || got != nil && (got.By != "Ann" || got.User == "" || !got.Approved) {
-			t.Errorf("%q of %s with %q: %+v, %v, want %v", tt.tool, tt.key, tt.detections, got, err, tt.want)
+			t.Errorf("%q of %s with %q, %s: %+v, %v, want %v", tt.tool, tt.key, tt.detections, tt.level, got, err, tt.want)
 		}
 		if one, err := d.Always(tt.tool, tt.key); err != nil || tt.want && one == nil {
 			t.Errorf("Always(%q, %s) = %+v, %v", tt.tool, tt.key, one, err)
 		}
 	}
 	list, err := d.Allowed()
-	if err != nil || len(list) != 5 {
-		t.Errorf("%d entries, want 5, %v: %+v", len(list), err, list)
+	if err != nil || len(list) != 7 {
+		t.Errorf("%d entries, want 7, %v: %+v", len(list), err, list)
 	}
 	for _, e := range list {
 		if e.Err != nil || e.Since.IsZero() {
@@ -541,10 +552,10 @@ func TestAlwaysEntries(t *testing.T) {
 	if err := d.Revoke("send_keys", a); err != nil {
 		t.Error(err)
 	}
-	if got, _ := d.Allows("send_keys", a, nil); got != nil {
+	if got, _ := d.Allows("send_keys", a, nil, ""); got != nil {
 		t.Errorf("revoked: %+v", got)
 	}
-	if got, _ := d.Allows("send_keys", b, nil); got == nil {
+	if got, _ := d.Allows("send_keys", b, nil, ""); got == nil {
 		t.Error("the other server's entry is gone")
 	}
 	if err := d.Revoke(long, ""); err != nil {
@@ -555,7 +566,7 @@ func TestAlwaysEntries(t *testing.T) {
 	for _, e := range list {
 		left = append(left, e.Tool+" "+e.ServerKey)
 	}
-	if diff := cmp.Diff([]string{"../../x " + a, "send_keys " + b}, left); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"../../x " + a, "quiet " + a, "send_keys " + b, "send_keys " + b}, left); diff != "" || err != nil {
 		t.Errorf("left after two were revoked (-want +got):\n%s%v", diff, err)
 	}
 	if err := d.Revoke("send", ""); !errors.Is(err, fs.ErrNotExist) {
@@ -581,7 +592,7 @@ func TestAlwaysEntries(t *testing.T) {
 		if i < 0 || list[i].Err == nil || !strings.Contains(list[i].Err.Error(), bad.why) {
 			t.Errorf("%s: %+v", bad.name, list)
 		}
-		if got, err := d.Allows(strings.TrimSuffix(bad.name, ".answer"), a, nil); got != nil {
+		if got, err := d.Allows(strings.TrimSuffix(bad.name, ".answer"), a, nil, ""); got != nil {
 			t.Errorf("%s allows %+v, %v", bad.name, got, err)
 		}
 	}
@@ -757,7 +768,7 @@ func TestDirectoryThatIsOpenedLater(t *testing.T) {
 		if a, err := d.Answer(id); a != nil || !errors.As(err, &rejected) || !strings.Contains(err.Error(), "run chmod 3770") {
 			t.Errorf("an answer in an open directory: %+v, %v", a, err)
 		}
-		if a, err := d.Allows("send_keys", "0123456789abcdef", nil); a != nil || err == nil {
+		if a, err := d.Allows("send_keys", "0123456789abcdef", nil, ""); a != nil || err == nil {
 			t.Errorf("an entry in an open directory: %+v, %v", a, err)
 		}
 		if err := unix.Chmod(d.Path(), 0o3770); err != nil {

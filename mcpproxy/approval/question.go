@@ -197,6 +197,15 @@ func (c *Call) detectors() ([]string, error) {
 	return slices.Compact(words), nil
 }
 
+// level returns the level of the call's risk, the lowest where the question shows none.
+func (c *Call) level() string {
+	var risk struct{ Level string }
+	if err := json.Unmarshal([]byte(c.Risk), &risk); err != nil || !slices.Contains(levels[1:], risk.Level) {
+		return levels[1]
+	}
+	return risk.Level
+}
+
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

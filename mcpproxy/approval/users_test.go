@@ -96,7 +96,7 @@ func step(d *Dir, do string, args []string) string {
 		}
 		return fmt.Sprint("not waiting ", err)
 	case "allows": // tool, key, detections
-		a, err := d.Allows(args[0], args[1], args[2:])
+		a, err := d.Allows(args[0], args[1], args[2:], "")
 		if a != nil {
 			return fmt.Sprint("allowed by ", a.User, " ", a.By)
 		}

@@ -283,7 +283,7 @@ func TestAlwaysAllowed(t *testing.T) {
 	if n, err := s.Allowed(time.UTC); n != 1 || err != nil {
 		t.Errorf("allowed: %d, %v", n, err)
 	}
-	if got := out.String(); !strings.HasPrefix(got, "send_keys  server 0123456789abcdef  by ") || !strings.Contains(got, "(Ann)  since 20") || !strings.HasSuffix(got, " !recursive_delete\n") {
+	if got := out.String(); !strings.HasPrefix(got, "send_keys  server 0123456789abcdef  up to risk critical  by ") || !strings.Contains(got, "(Ann)  since 20") || !strings.HasSuffix(got, " !recursive_delete\n") {
 		t.Errorf("allowed: %s", got)
 	}
 	if diff := cmp.Diff([]string{"send_keys"}, s.Tools()); diff != "" {
@@ -302,7 +302,7 @@ func TestAlwaysAllowed(t *testing.T) {
 	if err := s.Revoke("send_keys", ""); err != nil {
 		t.Error(err)
 	}
-	if a, err := p.Allows("send_keys", "0123456789abcdef", nil); a != nil || err != nil {
+	if a, err := p.Allows("send_keys", "0123456789abcdef", nil, ""); a != nil || err != nil {
 		t.Errorf("after it was revoked: %+v, %v", a, err)
 	}
 }

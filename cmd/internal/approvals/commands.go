@@ -129,6 +129,7 @@ type shownEntry struct {
 	Tool       string    `json:"tool"`
 	ServerKey  string    `json:"server_key,omitempty"` // none: every server
 	Detections []string  `json:"detections"`
+	Level      string    `json:"level,omitempty"` // none: of any risk
 	User       string    `json:"user"`
 	By         string    `json:"by,omitempty"`
 	Since      time.Time `json:"since"`
@@ -148,7 +149,7 @@ func (s *Session) Allowed(loc *time.Location) (int, error) {
 	}
 	ignored := false
 	for _, e := range list {
-		one := shownEntry{e.Tool, e.ServerKey, append([]string{}, e.Detections...), e.User, e.By, e.Since, e.File, ""}
+		one := shownEntry{e.Tool, e.ServerKey, append([]string{}, e.Detections...), e.Level, e.User, e.By, e.Since, e.File, ""}
 		if e.Err != nil {
 			one.Ignored, ignored = e.Err.Error(), true
 		}
@@ -171,6 +172,9 @@ func (s *Session) entry(e shownEntry, loc *time.Location) error {
 	server := "every server"
 	if e.ServerKey != "" {
 		server = "server " + e.ServerKey
+	}
+	if e.Level != "" {
+		server += "  up to risk " + e.Level
 	}
 	l.Put(terminal.Plain, "  "+server+"  by "+e.User)
 	if e.By != "" && e.By != e.User {

@@ -47,7 +47,7 @@ func appendElicitation(dst []byte, modes bool, q *approval.Question) []byte {
 	choices := `"` + choiceDeny + `","` + choiceOnce + `"`
 	if len(q.Calls)+q.More == 1 { // of several calls, not all may be shown
 		choices += `,"` + choiceSession + `"`
-		dst = append(dst, `"description":"\"`+choiceSession+`\" also allows later calls of the same tool, unless something else is detected in them.",`...)
+		dst = append(dst, `"description":"\"`+choiceSession+`\" also allows later calls of the same tool, unless something else is detected in them or their risk is higher.",`...)
 	}
 	dst = append(dst, `"enum":[`+choices+`]`...)
 	if modes {
