@@ -33,16 +33,6 @@ func (e *AlwaysEntry) covers(tool, serverKey string, detections []string, level 
 		!slices.ContainsFunc(detections, func(word string) bool { return !slices.Contains(e.Detections, word) })
 }
 
-// levels are the words for how great a risk is, the lowest first.
-var levels = [...]string{"", "low", "medium", "high", "critical"}
-
-// Covers reports whether an approval of a call of one level of risk is one of a call of
-// another: a server may list a tool again as one that does more. An approval without
-// a level covers all.
-func Covers(approved, level string) bool {
-	return approved == "" || slices.Index(levels[:], level) <= slices.Index(levels[:], approved)
-}
-
 // A NotKept error says that the call is answered, and later ones of its tool are
 // asked about all the same.
 type NotKept struct{ Err error }

@@ -197,6 +197,16 @@ func (c *Call) detectors() ([]string, error) {
 	return slices.Compact(words), nil
 }
 
+// levels are the words for how great a risk is, the lowest first.
+var levels = [...]string{"", "low", "medium", "high", "critical"}
+
+// Covers reports whether an approval of a call of one level of risk is one of a call of
+// another: a server may list a tool again as one that does more. An approval without
+// a level covers all.
+func Covers(approved, level string) bool {
+	return approved == "" || slices.Index(levels[:], level) <= slices.Index(levels[:], approved)
+}
+
 // level returns the level of the call's risk, the lowest where the question shows none.
 func (c *Call) level() string {
 	var risk struct{ Level string }
