@@ -52,11 +52,13 @@ func (s rules) audit(name string, args []shell.Field) {
 	}
 }
 
+var brackets = strings.NewReplacer("[", "", "]", "", `\`, "")
+
 // namesAudit reports whether a text names this program or its collector, also as a
 // pattern that does not match itself in a list of processes.
 func namesAudit(text string) bool {
 	if strings.ContainsAny(text, `[]\`) {
-		text = strings.NewReplacer("[", "", "]", "", `\`, "").Replace(text)
+		text = brackets.Replace(text)
 	}
 	return strings.Contains(text, "auditproxy") || strings.Contains(text, "auditcollector")
 }

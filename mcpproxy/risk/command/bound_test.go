@@ -76,7 +76,8 @@ func longInLoop() map[string]string {
 	for name, body := range map[string]string{
 		"word": "rm x " + long, "options": "rm -" + long, "long option": "rm --" + long, "name": "rm-" + long + " x", "input": "rm < " + long, "output": "rm > " + long, "text": "rm <<< " + long,
 		"document": "rm <<a\n" + long + "\na\n:", "case": "case " + long + " in a) rm;; esac", "default": "rm ${x:-" + long + "}", "replacement": "x=" + long[:2000] + "; rm ${x//A/" + long[:2000] + "}",
-		"items": "for k in " + long + "; do rm; done", "array": "x=(" + long + "); rm", "declaration": "export x=" + long + "; rm",
+		"items": "for k in " + long + "; do rm; done", "array": "x=(" + long + "); rm", "declaration": "export x=" + long + "; rm", "loaded code": "LD_PRELOAD=" + long + " rm x",
+		"path": "rm /auditproxy" + strings.Repeat("/.config/", shell.MaxText/10), "written path": "rm > /auditproxy" + strings.Repeat("/.config/", shell.MaxText/10),
 	} {
 		texts[name] = "for i" + items + "for j" + items + body + "; done; done"
 	}

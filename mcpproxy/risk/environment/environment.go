@@ -49,7 +49,8 @@ func Loaded(name string) bool {
 func LoadsCode(name, value string) bool {
 	switch name {
 	case "LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES":
-		for file := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ':' || r == ' ' }) {
+		const most = 4096 // bytes that are read
+		for file := range strings.FieldsFuncSeq(value[:min(len(value), most)], func(r rune) bool { return r == ':' || r == ' ' }) {
 			// A name without a slash, or a file of the system, is a library that is installed.
 			if strings.Contains(file, "/") && !strings.HasPrefix(file, "/usr/") && !strings.HasPrefix(file, "/lib") && !strings.HasPrefix(file, "/opt/") || strings.Contains(file, "..") {
 				return true

@@ -78,8 +78,8 @@ func (s *Shell) WriteTo(f Field) {
 // IsOwn reports whether the path is one of this program's: a path that it was told, or
 // where its files and its collector's are by default, and installed programs.
 func (s *Shell) IsOwn(name string) bool {
-	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") {
-		return false // in a directory of its source
+	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") || len(name) > maxPath {
+		return false // in a directory of its source, or no path
 	}
 	name = path.Clean(name)
 	for _, own := range s.own {

@@ -33,9 +33,12 @@ func IsDevice(name string) bool {
 		strings.HasPrefix(name, "/sys/block/") && strings.HasSuffix(name, "/delete")
 }
 
+// maxPath is the length of the longest path that Linux opens.
+const maxPath = 4096
+
 // IsCredential reports whether the path usually holds a secret.
 func IsCredential(name string) bool {
-	if len(name) < 4 {
+	if len(name) < 4 || len(name) > maxPath {
 		return false
 	}
 	base := path.Base(name)
@@ -84,7 +87,7 @@ func IsRunKey(text string) bool {
 
 // IsStartup reports whether what is written to the path runs later, or gives a person access.
 func IsStartup(name string) bool {
-	if len(name) < 4 {
+	if len(name) < 4 || len(name) > maxPath {
 		return false
 	}
 	base := path.Base(name)
