@@ -153,7 +153,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 	case "parallel", "rush":
 		return s.runParallel(f, in)
 	case "find", "gfind", "fd", "fdfind":
-		s.find(args, in)
+		out.From |= s.find(args, in)
 	case "hyperfine", "mispipe":
 		for _, a := range args {
 			if !strings.HasPrefix(a.Text, "-") {

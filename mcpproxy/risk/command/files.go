@@ -130,14 +130,15 @@ func isWindows(lower string) bool {
 	return false
 }
 
-// find judges find and fd.
-func (s rules) find(args []shell.Field, in shell.Stream) {
+// find judges find and fd. It returns CredentialRead if what they find are files with
+// credentials.
+func (s rules) find(args []shell.Field, in shell.Stream) (of detector.Set) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i].Text; a {
 		case "-delete":
 			s.Add(detector.RecursiveDelete)
 		case "--help", "-help", "--version":
-			return
+			return of
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
 			end := i + 1
 			for end < len(args) && args[end].Text != ";" && (args[end].Text != "+" || args[end-1].Text != "{}") {
@@ -146,7 +147,7 @@ func (s rules) find(args []shell.Field, in shell.Stream) {
 			cmd := append([]shell.Field(nil), args[i+1:end]...)
 			for j := range cmd {
 				if cmd[j].Text == "{}" {
-					cmd[j].Text, cmd[j].Unknown = shell.Hole, true
+					cmd[j].Text, cmd[j].Unknown, cmd[j].From = shell.Hole, true, of
 				}
 			}
 			if strings.HasPrefix(a, "-x") || strings.HasPrefix(a, "-X") || strings.HasPrefix(a, "--") {
@@ -155,11 +156,20 @@ func (s rules) find(args []shell.Field, in shell.Stream) {
 			s.Command(cmd, shell.Stream{})
 			i = end
 		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-newer", "-type", "-user", "-group", "-perm", "-size", "-mtime", "-printf", "-fprint", "-fprintf", "-lname":
-			if i++; (a == "-fprint" || a == "-fprintf") && i < len(args) {
+			if i++; i == len(args) {
+				break
+			}
+			switch a {
+			case "-fprint", "-fprintf":
 				s.WriteTo(args[i])
+			case "-name", "-iname", "-path", "-ipath", "-wholename":
+				if shell.IsCredential(args[i].Text) {
+					of |= detector.CredentialRead
+				}
 			}
 		}
 	}
+	return of
 }
 
 func (s rules) dd(args []shell.Field) {

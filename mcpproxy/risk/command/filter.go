@@ -52,7 +52,7 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 		secret = shell.Local
 	}
 	for i, a := range files {
-		if shell.IsCredential(a.Text) {
+		if shell.IsCredential(a.Text) || a.From&detector.CredentialRead != 0 {
 			secret |= detector.CredentialRead
 			s.Add(detector.CredentialRead)
 		}
@@ -162,7 +162,7 @@ func (s rules) sedScript(script string, p *shell.Flags) {
 		for _, a := range p.Args {
 			s.WriteTo(a)
 		}
-		if shell.OneOf(strings.TrimSpace(script), "d", "1,$d", "1,$ d", "/.*/d", "/^/d", "/$/d") {
+		if shell.OneOf(strings.TrimSpace(script), "d", "s/.*//", "s/.*//g", "1,$d", "1,$ d", "/.*/d", "/^/d", "/$/d") {
 			s.Add(detector.EmptyFile)
 		}
 	}

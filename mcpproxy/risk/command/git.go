@@ -61,11 +61,11 @@ func (s rules) gitSetting(key, value string) {
 	case strings.HasPrefix(key, "alias."):
 		s.MaybeRun("git " + value)
 	case strings.HasPrefix(key, "filter."), strings.HasSuffix(key, "pager"), strings.HasSuffix(key, "editor"), strings.HasSuffix(key, "command"), strings.HasSuffix(key, ".cmd"),
-		strings.HasSuffix(key, "askpass"), strings.HasSuffix(key, "textconv"), strings.HasSuffix(key, "fsmonitor"), strings.HasSuffix(key, "external"), strings.HasPrefix(key, "pager."):
+		strings.HasSuffix(key, "askpass"), strings.HasSuffix(key, "textconv"), strings.HasSuffix(key, "gitproxy"), strings.HasSuffix(key, ".program"), strings.HasSuffix(key, "packobjectshook"), strings.HasSuffix(key, "fsmonitor"), strings.HasSuffix(key, "external"), strings.HasPrefix(key, "pager."):
 		if s.MaybeRun(value); strings.HasSuffix(key, "fsmonitor") && strings.Contains(value, "/") {
 			s.Add(detector.Persistence)
 		}
-	case key == "core.hookspath":
+	case key == "core.hookspath", key == "init.templatedir":
 		s.Add(detector.Persistence)
 	}
 }
@@ -84,7 +84,35 @@ func (s rules) gitClone(args []shell.Field) {
 	s.Unpack(dir, detector.RemoteExec)
 }
 
+// gitRuns judges the programs that an option or an address of git names.
+func (s rules) gitRuns(verb string, args []shell.Field) {
+	for i, a := range args {
+		name, value, has := strings.Cut(a.Code(), "=")
+		if !has && i+1 < len(args) {
+			value = args[i+1].Code()
+		}
+		switch {
+		case !strings.HasPrefix(name, "-"):
+			value = name // of an operand, which may be an address
+		case shell.OneOf(name, "--upload-pack", "--receive-pack"), name == "--exec" && shell.OneOf(verb, "push", "archive"), name == "-u" && verb == "clone":
+			s.MaybeRun(value)
+		case shell.OneOf(name, "-c", "--config") && verb == "clone":
+			if !has || name == "-c" {
+				s.gitConfig(shell.Field{Text: value})
+			} else {
+				s.gitConfig(shell.Field{Text: a.Text[len("--config="):]})
+			}
+		case verb == "grep" && (strings.HasPrefix(name, "-O") || name == "--open-files-in-pager" && has):
+			s.MaybeRun(strings.TrimPrefix(strings.TrimPrefix(a.Code(), "-O"), "--open-files-in-pager="))
+		}
+		if command, ok := strings.CutPrefix(value, "ext::"); ok {
+			s.MaybeRun(command)
+		}
+	}
+}
+
 func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean bool) {
+	s.gitRuns(verb, args)
 	short, long := "m", "message"
 	switch verb {
 	case "push":

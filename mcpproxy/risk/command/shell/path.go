@@ -59,7 +59,9 @@ func IsCredential(name string) bool {
 		return true
 	case base == "config" && in(".kube"), base == "config.json" && in(".docker"), in(".config/gcloud"), base == "hosts.yml" && in(".config/gh"), base == "accessTokens.json" && in(".azure"):
 		return true
-	case base == "environ" && strings.HasPrefix(name, "/proc/"):
+	case in(".local/share/keyrings"), OneOf(base, "cookies.sqlite", "Cookies", "Login Data", "Web Data") && (in("firefox") || in("google-chrome") || in("chromium") || in("Chrome") || in("BraveSoftware") || in("microsoft-edge")):
+		return true
+	case OneOf(base, "environ", "mem") && strings.HasPrefix(name, "/proc/"):
 		return true
 	}
 	return OneOf(path.Clean(name), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/master.passwd", "/etc/krb5.keytab", "/run/secrets", "/etc/shadow-") || strings.HasPrefix(name, "/run/secrets/") || strings.HasPrefix(name, "/var/run/secrets/") ||

@@ -41,6 +41,7 @@ run0 cgexec setarch lockf sem pdsh clush dsh pssh hdfs hadoop dscl atrm wevtutil
 ln k0s k3s kubeadm qm pct rpk rabbitmqadmin nats snapper gluster rbd ceph salt zkcli pfctl ipset pg_restore mongorestore dotnet diesel sqlx
 certutil bitsadmin takeown mountvol useradd adduser gpasswd setcap localuser localgroupmember adgroupmember binarypathname binpath scheduledtask itemproperty scheduledjob loginhook logouthook
 fsmonitor hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 ruby3 lua5 perl5 php7 php8 spawn gist pr mail wp manage fkill mix console auditproxy auditcollector mcp chattr mount pgrep pidof
+keyrings cookies firefox chrome chromium bravesoftware mem
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
@@ -58,5 +59,5 @@ mail fetch http https environment wait local export command function alias trap 
 railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
 ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic commit expire read remove stop restart format cipher reg
 manage mix console pr spawn gist salt spark annex
-auditproxy auditcollector mcp disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
+auditproxy auditcollector mcp cookies firefox chrome chromium mem disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `
