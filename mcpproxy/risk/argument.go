@@ -19,6 +19,8 @@ const (
 	list                             // operations: each item is a call
 	encoded                          // a string may hold JSON that the server reads
 	setting                          // a command if the tool sets options
+	program                          // a command, without its words
+	operands                         // the words of the command beside it
 )
 
 // argumentBy says how to look at the values of a property by its schema.
@@ -67,8 +69,14 @@ func argumentOf(name []byte) (arg argument) {
 	switch string(lower) {
 	case "operations":
 		return list | encoded
-	case "arguments", "params", "tool_input", "toolinput", "tool_arguments":
+	case "arguments", "params":
+		return encoded | operands
+	case "tool_input", "toolinput", "tool_arguments":
 		return encoded
+	case "args", "parameters":
+		return operands
+	case "program", "executable", "exe":
+		return program
 	case "path", "paths", "file", "files", "filename", "filenames", "directory", "directories", "dir", "dirs", "folder", "folders",
 		"cwd", "workdir", "filepath", "dirname":
 		return pathname
@@ -84,8 +92,10 @@ func argumentOf(name []byte) (arg argument) {
 		return variable
 	case "value":
 		return setting
-	case "keys", "command", "cmd", "shell", "script", "code", "sql", "commands", "cmds", "scripts", "keystrokes", "argv", "cmdline", "exec":
+	case "keys", "command", "cmd", "shell", "script", "code", "sql", "commands", "cmds", "scripts", "keystrokes", "cmdline", "exec":
 		return commandLine
+	case "argv":
+		return commandLine | operands
 	case "text", "input", "content", "contents", "data", "stdin", "query", "statement":
 		return typed
 	}

@@ -60,13 +60,12 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		if of&variables != 0 && environment.Loaded(view(name)) {
 			w.found(detector.EnvironmentName)
 		}
-		isArgs := string(name) == "args" || string(name) == "arguments" || string(name) == "argv" || string(name) == "parameters"
 		if i = w.value(value, t, arg|of&(commandLine|pathname)); i < 0 {
 			return -1
 		}
-		if v := w.b[value:i]; arg&commandLine != 0 && v[0] == '"' {
+		if v := w.b[value:i]; arg&(commandLine|program) != 0 && v[0] == '"' {
 			parts.programs.add(w, v)
-		} else if isArgs {
+		} else if arg&operands != 0 {
 			parts.args.add(w, v)
 		}
 		w.pop()
@@ -410,14 +409,14 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 		w.found(detector.EnvironmentName)
 	}
 	isOption := arg&setting != 0 && t.setsOption // for a shell, or a hook of tmux, or a format
-	isCommand := arg&commandLine != 0 || arg&typed != 0 && t.executes || isOption
+	isCommand := arg&(commandLine|program) != 0 || arg&typed != 0 && t.executes || isOption
 	if isCommand {
 		w.command(v, len(v))
 	}
 	if i := bytes.IndexByte(s, '#'); i >= 0 && (isOption || !isCommand) {
 		w.format(v[i:])
 	}
-	if isOption && command.Matters(v) {
+	if (isOption || isCommand && t.setsOption) && command.Matters(v) {
 		w.hook(v)
 	}
 	_, file := target.CutFile(v)
