@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"auditproxy/internal/lazyregexp"
 )
 
 // A Seen is a tool that a server has.
@@ -80,6 +82,7 @@ func (p *Policy) Describe(seen []Seen) Listing {
 	}
 	for _, name := range sorted(p.specs) {
 		l.unreachable(name, p.specs[name], p.of(name))
+		p.leaving(&l, p.specs[name])
 	}
 	p.contradictions(&l)
 	if n := p.users(); n > MaxUser {
@@ -199,6 +202,60 @@ func (l *Listing) behind(s *spec, i int) {
 			l.warn(ls.node, "%s: never reached, since %s always denies", ls.rule, s.rules[i].name)
 		}
 	}
+}
+
+// leaving warns of patterns that require a directory and also match paths out of it.
+func (p *Policy) leaving(l *Listing, s *spec) {
+	const detected = "path_traversal"
+	if slices.Contains(p.denyDetections, detected) || slices.Contains(p.askDetections, detected) {
+		return
+	}
+	for _, r := range s.rules {
+		for _, c := range r.conditions {
+			if r.denyIf || c.code != opRegex || c.counter != nil {
+				continue
+			}
+			value := c.node.get("value")
+			if out := outOf(value.text); out != "" && c.pattern.re().MatchString(out) && !s.denies(c.path, out) {
+				l.warn(value, "%s: also matches %q: exclude \"..\", or put %s into deny_detections", r.name, short(out), detected)
+			}
+		}
+	}
+}
+
+// denies reports whether a pattern of a rule alone denies a value of an argument.
+func (s *spec) denies(at path, value string) bool {
+	return slices.ContainsFunc(s.rules, func(r ruleSpec) bool {
+		return r.denyIf && len(r.conditions) == 1 && r.conditions[0].code == opRegex && slices.Equal(r.conditions[0].path, at) &&
+			r.conditions[0].pattern.re().MatchString(value)
+	})
+}
+
+// The plain text at the beginning of a pattern for a path, and at its end.
+var (
+	startsWith = lazyregexp.New(`^(?:\(\?i\))?\^(/(?:[^\\.+*?()|\[\]{}^$]|\\[.\-_/ ])*)([*?{]?)`)
+	endsWith   = lazyregexp.New(`((?:[^\\.+*?()|\[\]{}^$]|\\[.\-_/ ])*)\$$`)
+)
+
+// outOf returns a path that leads out of the directory with which a pattern begins,
+// and otherwise looks like what it matches; "" if it begins with none.
+func outOf(pattern string) string {
+	begin := startsWith.FindStringSubmatch(pattern)
+	if begin == nil {
+		return ""
+	}
+	dir := strings.ReplaceAll(begin[1], `\`, "")
+	if begin[2] != "" {
+		dir = dir[:len(dir)-1] // the last character may not be there
+	}
+	if dir = strings.TrimRight(dir, "/"); dir == "" {
+		return ""
+	}
+	out := dir + "/../x"
+	if end := endsWith.FindStringSubmatch(pattern); end != nil {
+		out += strings.ReplaceAll(end[1], `\`, "")
+	}
+	return out
 }
 
 // contradictions warns of lists that do not fit together.

@@ -207,3 +207,42 @@ func TestDescribeRecordedNames(t *testing.T) {
 		t.Error("added as many names as there may be")
 	}
 }
+
+// TestDescribeLeaving checks which patterns for a directory are said to match a path out
+// of it.
+func TestDescribeLeaving(t *testing.T) {
+	for _, tt := range []struct{ pattern, more, out string }{
+		{`^/srv/`, "", "/srv/../x"},
+		{`^/srv`, "", "/srv/../x"},
+		{`(?i)^/srv/`, "", "/srv/../x"},
+		{`^/srv/my\\.dir/.*`, "", "/srv/my.dir/../x"},
+		{`^/srv/logs?/`, "", "/srv/log/../x"},
+		{`^/srv/.+\\.log$`, "", "/srv/../x.log"},
+		{`^/srv/[^/]+$`, "", ""},
+		{`^/srv/[\\w/-]+$`, "", ""},
+		{`^/srv/a$`, "", ""},
+		{`^/`, "", ""},
+		{`srv`, "", ""},
+		{`^(/srv|/tmp)/`, "", ""}, // not looked at
+		{`^/srv/`, `,"auditproxy":{"deny_detections":["path_traversal"]}`, ""},
+		{`^/srv/`, `,"auditproxy":{"ask_detections":["path_traversal"]}`, ""},
+	} {
+		for _, deny := range []bool{false, true} {
+			denyIf := ""
+			if deny {
+				denyIf = `,"deny_if":[{"conditions":[{"path":"args.path","op":"regex","value":"(^|/)\\.\\.(/|$)"}]}]`
+			}
+			p := load(t, `{"version":"1","default":"deny","tools":{"t":{"require":[{"conditions":[{"path":"args.path","op":"regex","value":"`+tt.pattern+`"}]}]`+denyIf+`}}`+tt.more+`}`, "p.json")
+			got, want := "", ""
+			for _, w := range p.Describe(nil).Warnings {
+				got += w.Text
+			}
+			if tt.out != "" && !deny {
+				want = fmt.Sprintf(`/tools/t/require/args.path-regex: also matches %q: exclude "..", or put path_traversal into deny_detections`, tt.out)
+			}
+			if got != want {
+				t.Errorf("%s%s%s: got %q, want %q", tt.pattern, denyIf, tt.more, got, want)
+			}
+		}
+	}
+}
