@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/ClickHouse/ch-go/compress"
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
@@ -132,10 +134,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // hideLogin takes the request's login out of an answer that becomes an error, which is
-// logged: a proxy before the server may repeat the request in it.
+// logged: a proxy before the server may repeat the request in it. ClickHouse compresses
+// some of its answers. The driver reads them uncompressed too, and a block that was
+// changed it could not read.
 func hideLogin(r *http.Request, answer *http.Response) {
 	const most, shortest = 1 << 20, 6                        // shorter ones are words of the text too
 	head, _ := io.ReadAll(io.LimitReader(answer.Body, most)) // the next read fails too
+	if plain, err := io.ReadAll(io.LimitReader(compress.NewReader(bytes.NewReader(head)), most)); len(plain) > 0 && (err == nil || errors.Is(err, io.EOF)) {
+		head = plain
+	}
 	_, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	_, password, _ := r.BasicAuth()
 	for _, secret := range []string{sent, password, r.Header.Get("X-ClickHouse-Key")} {
