@@ -128,9 +128,11 @@ func errorsOf(parts []Failure) error {
 // topics.
 const wholeSource = ""
 
-// failures returns the parts that fail, in the order of their names.
+// failures returns the parts that fail, in the order of their names. Several batches
+// that are not stored are one part.
 func (h *health) failures() []Failure {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.SortedFunc(maps.Values(h.parts), func(a, b Failure) int { return cmp.Compare(a.Part, b.Part) })
+	all := slices.SortedFunc(maps.Values(h.parts), func(a, b Failure) int { return cmp.Compare(a.Part, b.Part) })
+	return slices.CompactFunc(all, func(a, b Failure) bool { return a.Part == b.Part })
 }
