@@ -1,8 +1,11 @@
 package review
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"auditproxy/collector/store"
 )
@@ -28,20 +31,28 @@ func (s *Server) environment(r *http.Request) (page, error) {
 
 func (s *Server) effects(r *http.Request, kind store.EffectKind, path string) (body effectsPage, err error) {
 	q := r.URL.Query()
-	if err := known(q, "name", "host", "user", "from"); err != nil {
+	if err := known(q, "name", "host", "user", "after"); err != nil {
 		return body, err
 	}
 	f := store.EffectFilter{Kind: kind, Name: q.Get("name"), Host: q.Get("host"), User: q.Get("user")}
-	if text := q.Get("from"); text != "" {
-		if f.From, err = strconv.Atoi(text); err != nil || f.From < 0 || f.From > 1_000_000 {
-			return body, mistake{http.StatusBadRequest, "from is a place in the list."}
+	if text := q.Get("after"); text != "" {
+		last, hash, _ := strings.Cut(text, ".")
+		us, err := strconv.ParseInt(last, 10, 64)
+		place := store.EffectPlace{LastTS: time.UnixMicro(us).UTC()}
+		if err == nil {
+			place.Hash, err = strconv.ParseUint(hash, 10, 64)
 		}
+		if err != nil {
+			return body, mistake{http.StatusBadRequest, "The link to this page is damaged."}
+		}
+		f.After = &place
 	}
 	list, err := s.data.Effects(r.Context(), f, effectsSize+1)
 	body = effectsPage{Filter: f, Effects: list}
 	if len(list) > effectsSize {
 		body.Effects = list[:effectsSize]
-		body.More = link(path, "name", f.Name, "host", f.Host, "user", f.User, "from", strconv.Itoa(f.From+effectsSize))
+		last := list[effectsSize-1].Place()
+		body.More = link(path, "name", f.Name, "host", f.Host, "user", f.User, "after", fmt.Sprintf("%d.%d", last.LastTS.UnixMicro(), last.Hash))
 	}
 	return body, err
 }

@@ -176,7 +176,8 @@ func (f *fakeStore) SessionDecisions(context.Context, store.Session) (store.Deci
 }
 
 func (f *fakeStore) Effects(context.Context, store.EffectFilter, int) ([]store.Effect, error) {
-	return []store.Effect{{Name: f.text, Scope: f.text, Tools: []string{f.text}, Who: []string{f.text}, Clients: []string{f.text}}}, f.err
+	e := store.Effect{Name: f.text, Scope: f.text, Tools: []string{f.text}, Who: []string{f.text}, Clients: []string{f.text}, LastTS: moment, Hash: 7}
+	return slices.Repeat([]store.Effect{e}, max(1, f.records)), f.err
 }
 
 func (f *fakeStore) Definitions(context.Context) ([]store.Definition, bool, error) {
@@ -410,7 +411,7 @@ func TestUnreadParts(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	for _, path := range []string{
 		"/calls?before=x", "/calls?after=1.2.3", "/calls?from=yesterday", "/calls?from=2026-11-21&to=2026-11-20", "/?span=9y",
-		"/calls?text=" + strings.Repeat("x", maxValue+1), "/sessions/x?seq=-1", "/destinations?from=-1", "/alerts?before=x",
+		"/calls?text=" + strings.Repeat("x", maxValue+1), "/sessions/x?seq=-1", "/destinations?after=-1", "/environment?after=1.x", "/destinations?from=200", "/alerts?before=x",
 		"/calls?host=%zz", "/calls.csv?host=a;tool=b", "/calls.ndjson?host=a&host=b", "/alerts?state=open&state=closed",
 		// Each of these would list more than was asked for, or nothing.
 		"/calls?tool=pipe_pane", "/calls.csv?tool=pipe_pane", "/calls.ndjson?until=2026-11-21", "/calls.csv?before=1.2.3", "/calls?anomalous=true", "/calls.csv?outcome=failed",
@@ -539,9 +540,11 @@ func TestLinksKeepTheConditions(t *testing.T) {
 		"/calls?from=2026-01-01T00:00:00&to=2026-11-01T00:00:00&kind=any": {"before="},
 		"/sessions?host=h&user=u&problem=missing&span=90d":                {"after="},
 		"/decisions?host=h&user=u&rule=r&decision=denied&span=24h":        nil,
+		"/destinations?host=h&user=u&name=n":                              {fmt.Sprintf("after=%d.7", moment.UnixMicro())},
+		"/environment?host=h&user=u&name=n":                               {"after="},
 	} {
-		body := do(newTestServer(t, &fakeStore{text: "x", records: pageSize + 1}), httptest.NewRequest("GET", path, nil)).Body.String()
-		found := regexp.MustCompile(`href="([^"]*)"[^>]*>(?:Older →|All of these calls)</a>`).FindStringSubmatch(body)
+		body := do(newTestServer(t, &fakeStore{text: "x", records: effectsSize + 1}), httptest.NewRequest("GET", path, nil)).Body.String()
+		found := regexp.MustCompile(`href="([^"]*)"[^>]*>(?:Older →|Further →|All of these calls)</a>`).FindStringSubmatch(body)
 		if found == nil {
 			t.Errorf("%s has no link to more", path)
 			continue

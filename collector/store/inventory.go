@@ -28,7 +28,12 @@ type Effect struct {
 	Clients    []string  `ch:"clients"`
 	LastRecord uuid.UUID `ch:"last_id"`
 	Parties    uint64    `ch:"parties"` // that Who is the first of
+
+	Hash uint64 `ch:"name_hash"` // of Name and Scope
 }
+
+// Place returns the effect's place in a list.
+func (e Effect) Place() EffectPlace { return EffectPlace{e.LastTS, e.Hash} }
 
 // An EffectKind is a sort of Effect.
 type EffectKind string
@@ -45,7 +50,15 @@ type EffectFilter struct {
 	Name string     // a part of the name, in any case
 	Host string
 	User string
-	From int // number skipped at the start of the list
+
+	After *EffectPlace // only those behind it
+}
+
+// An EffectPlace is a place in a list of effects. What is seen again moves to the
+// list's start, and no other one's place changes.
+type EffectPlace struct {
+	LastTS time.Time
+	Hash   uint64
 }
 
 // maxEffects is of how many of the latest rows, which are of one user on a host
@@ -54,7 +67,7 @@ const maxEffects = 1_000_000
 
 // Effects returns up to limit effects, those seen last first.
 func (r *Reader) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effect, error) {
-	where, a := "effect = {effect:String}", args{"effect": string(f.Kind), "limit": limit, "offset": f.From, "most": maxEffects}
+	where, a := "effect = {effect:String}", args{"effect": string(f.Kind), "limit": limit, "most": maxEffects}
 	for _, c := range []struct{ value, name, condition string }{
 		{f.Name, "name", "positionCaseInsensitiveUTF8(name, {name:String}) > 0"},
 		{f.Host, "host", "host = {host:String}"},
@@ -65,6 +78,12 @@ func (r *Reader) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effe
 			a[c.name] = c.value
 		}
 	}
+	behind := "1"
+	if f.After != nil {
+		const last = "fromUnixTimestamp64Micro({last:Int64}, 'UTC')"
+		behind = "(max(last_ts) < " + last + " OR max(last_ts) = " + last + " AND id > {hash:UInt64})"
+		a["last"], a["hash"] = micros(f.After.LastTS), f.After.Hash
+	}
 	// An agent makes any number of names: those of the page are chosen by their hashes.
 	return ask[Effect](ctx, r, "what was changed", `
 		SELECT name, scope, min(first_ts) AS first, max(last_ts) AS last,
@@ -73,12 +92,12 @@ func (r *Reader) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effe
 		       arraySort(groupUniqArray(8)(concat(user, '@', host))) AS who, uniqExact(user, host) AS parties,
 		       arraySort(groupUniqArrayIf(8)(client_id, client_id != '')) AS clients,
 		       arraySort(groupUniqArray(8)(tool)) AS tools,
-		       max(last_record).2 AS last_id
+		       max(last_record).2 AS last_id, sipHash64(name, scope) AS name_hash
 		FROM effect_states FINAL
 		PREWHERE `+where+` AND sipHash64(name, scope) IN (
 			SELECT id FROM (SELECT sipHash64(name, scope) AS id, last_ts FROM effect_states WHERE `+where+` ORDER BY last_ts DESC LIMIT {most:UInt32})
-			GROUP BY id ORDER BY max(last_ts) DESC, id LIMIT {limit:UInt32} OFFSET {offset:UInt32})
-		GROUP BY name, scope ORDER BY last DESC, sipHash64(name, scope)`, a)
+			GROUP BY id HAVING `+behind+` ORDER BY max(last_ts) DESC, id LIMIT {limit:UInt32})
+		GROUP BY name, scope ORDER BY last DESC, name_hash`, a)
 }
 
 // A Definition is a server's declaration of a tool, as far as records have it.

@@ -878,6 +878,34 @@ func testBoundedEffects(t *testing.T, f fixture) {
 	if err != nil || len(list) != 1 || list[0].Allowed != 65_536 || list[0].Refused != 1 || !list[0].Least {
 		t.Errorf("Effects = %+v, %v, want at least 65536 operations", list, err)
 	}
+	// Each by two users, the second later; two names at a time.
+	for user := range 2 {
+		f.exec(t, fmt.Sprintf("INSERT INTO audit.effect_states (effect, name, user, last_ts) SELECT 'pipe', concat('/tmp/page', toString(number)), 'u%d', toDateTime64('2026-11-21 09:00:00', 6, 'UTC') + INTERVAL intDiv(number, 2) MINUTE + INTERVAL %[1]d SECOND FROM numbers(9)", user))
+	}
+	all, err := f.Effects(t.Context(), store.EffectFilter{Kind: store.Pipe, Name: "/tmp/page"}, 10)
+	if err != nil || len(all) != 9 {
+		t.Fatalf("Effects = %+v, %v, want 9", all, err)
+	}
+	var got, want []string
+	for _, e := range all[:8] {
+		want = append(want, e.Name)
+	}
+	filter := store.EffectFilter{Kind: store.Pipe, Name: "/tmp/page"}
+	for range 4 {
+		page, err := f.Effects(t.Context(), filter, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			place := e.Place()
+			got, filter.After = append(got, e.Name), &place
+		}
+		// The last one is seen again: it moves to the start, and no other one moves.
+		f.exec(t, "INSERT INTO audit.effect_states (effect, name, user, last_ts) SELECT 'pipe', '"+all[8].Name+"', 'u0', now64(6)")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("by pages (-want +got):\n%s", diff)
+	}
 	// Names of tools that an agent makes do not hide those of a server.
 	f.exec(t, "INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, last_ts) SELECT 's', if(number = 0, 'z', concat('a', toString(number))), 'call', if(number = 0, 'aa', ''), now64(6) - INTERVAL if(number = 0, 9, 0) DAY FROM numbers(6000)")
 	tools, more, err := f.Definitions(t.Context())
