@@ -3,6 +3,7 @@ package review
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ func (s *Server) effects(r *http.Request, kind store.EffectKind, path string) (b
 }
 
 type toolsPage struct {
+	When    when // zero but for its spans: all time
 	Servers []inventory
 	More    bool // there are tools that are not here
 	Changed int  // tools whose definition changed under one version
@@ -76,15 +78,40 @@ type toolHistory struct {
 	Changed     bool // two definitions under one version of the server
 }
 
+// newIn reports whether the tool, or a definition that it did not have before, was
+// first used in a window. A new version alone is nothing new.
+func (t toolHistory) newIn(w store.Window) bool {
+	known := map[string]bool{}
+	for _, d := range slices.Backward(t.Definitions) { // the first one first
+		if (len(known) == 0 || d.Hash != "" && !known[d.Hash]) && !d.FirstTS.Before(w.From) && d.FirstTS.Before(w.To) {
+			return true
+		}
+		known[d.Hash] = true
+	}
+	return false
+}
+
 // Latest is the definition that was seen last.
 func (t toolHistory) Latest() store.Definition { return t.Definitions[0] }
 
 func (s *Server) tools(r *http.Request) (page, error) {
+	q := r.URL.Query()
+	if err := known(q, timeNames...); err != nil {
+		return page{}, err
+	}
+	w := when{Spans: spans}
+	chosen := q.Get("span")+q.Get("from")+q.Get("to") != ""
+	if chosen {
+		var err error
+		if w, err = s.when(q, ""); err != nil {
+			return page{}, err
+		}
+	}
 	list, more, err := s.data.Definitions(r.Context())
 	if err != nil {
 		return page{}, err
 	}
-	body := toolsPage{More: more}
+	body := toolsPage{When: w, More: more}
 	for _, d := range list {
 		if n := len(body.Servers); n == 0 || body.Servers[n-1].Name != d.Server {
 			body.Servers = append(body.Servers, inventory{Name: d.Server})
@@ -96,12 +123,19 @@ func (s *Server) tools(r *http.Request) (page, error) {
 		t := &(*tools)[len(*tools)-1]
 		for _, was := range t.Definitions {
 			// A call before the list of tools was seen has no hash: no change.
-			if was.Version == d.Version && was.Hash != d.Hash && was.Hash != "" && d.Hash != "" && !t.Changed {
-				t.Changed = true
-				body.Changed++
-			}
+			t.Changed = t.Changed || was.Version == d.Version && was.Hash != d.Hash && was.Hash != "" && d.Hash != ""
 		}
 		t.Definitions = append([]store.Definition{d}, t.Definitions...)
 	}
+	for i := range body.Servers {
+		tools := &body.Servers[i].Tools
+		*tools = slices.DeleteFunc(*tools, func(t toolHistory) bool { return chosen && !t.newIn(w.ahead()) })
+		for _, t := range *tools {
+			if t.Changed {
+				body.Changed++
+			}
+		}
+	}
+	body.Servers = slices.DeleteFunc(body.Servers, func(s inventory) bool { return len(s.Tools) == 0 })
 	return page{Template: "tools", Title: "Tools", Section: "tools", Body: body}, nil
 }

@@ -45,6 +45,8 @@ type fakeStore struct {
 
 	verification *store.Verification // nil: tampered
 	unverified   bool
+
+	definitions []store.Definition // nil: two
 }
 
 var moment = time.Date(2026, 11, 21, 9, 14, 3, 123456000, time.UTC)
@@ -181,6 +183,9 @@ func (f *fakeStore) Effects(context.Context, store.EffectFilter, int) ([]store.E
 }
 
 func (f *fakeStore) Definitions(context.Context) ([]store.Definition, bool, error) {
+	if f.definitions != nil {
+		return f.definitions, false, f.err
+	}
 	return []store.Definition{{Server: f.text, Version: "1", Tool: f.text, Hash: "aa", Tier: f.text, Annotations: `{"readOnlyHint":true}`, Called: true}, {Server: f.text, Version: "1", Tool: f.text, Hash: "bb"}}, f.records > 1, f.err
 }
 
@@ -417,6 +422,7 @@ func TestMistakes(t *testing.T) {
 		"/calls?tool=pipe_pane", "/calls.csv?tool=pipe_pane", "/calls.ndjson?until=2026-11-21", "/calls.csv?before=1.2.3", "/calls?anomalous=true", "/calls.csv?outcome=failed",
 		"/calls?decision=refused", "/decisions?op=x", "/decisions?decision=deny", "/sessions?problem=gap", "/sessions?session=x", "/alerts?state=opened", "/alerts?severity=high",
 		"/alerts?host=x", "/calls?text=" + strings.Repeat("x+", store.MaxWords+1), "/destinations?path=x", "/environment?variable=x", "/?host=x",
+		"/tools?new=24h", "/tools?span=9y",
 	} {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)
@@ -559,6 +565,42 @@ func TestLinksKeepTheConditions(t *testing.T) {
 			if got := link.Query().Get(name); got == "" || value != "" && got != value {
 				t.Errorf("%s goes on at %s, want %s in it", path, link, one)
 			}
+		}
+	}
+}
+
+// TestNewTools lists tools that are new in a time, with all of their definitions.
+func TestNewTools(t *testing.T) {
+	at := func(hours int) time.Time { return moment.Add(time.Duration(hours) * time.Hour) }
+	f := &fakeStore{definitions: []store.Definition{
+		{Server: "a", Version: "1", Tool: "changed", Hash: "aa", FirstTS: at(-50)},
+		{Server: "a", Version: "1", Tool: "changed", Hash: "bb", FirstTS: at(-3)},
+		{Server: "a", Version: "1", Tool: "new", Hash: "aa", FirstTS: at(-2)},
+		{Server: "a", Version: "1", Tool: "of before", Hash: "aa", FirstTS: at(-50)},
+		{Server: "a", Version: "2", Tool: "of before", Hash: "aa", FirstTS: at(-3)},
+		{Server: "b", Version: "1", Tool: "old", Hash: "", FirstTS: at(-50)},
+		{Server: "c", Version: "1", Tool: "unlisted", Hash: "", FirstTS: at(-1)},
+	}}
+	for _, tt := range []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"changed", "new", "of before", "old", "unlisted"}},
+		{"?span=24h", []string{"changed", "new", "unlisted"}},
+		{"?to=" + at(-10).Format("2006-01-02T15:04"), []string{"changed", "of before", "old"}},
+		{"?from=" + at(-2).Format("2006-01-02T15:04:05"), []string{"new", "unlisted"}},
+		{"?to=" + at(-60).Format("2006-01-02T15:04"), nil},
+	} {
+		body := do(newTestServer(t, f), httptest.NewRequest("GET", "/tools"+tt.query, nil)).Body.String()
+		var got []string
+		for _, found := range regexp.MustCompile(`<a class="mono" href="[^"]*">([^<]*)</a>`).FindAllStringSubmatch(body, -1) {
+			got = append(got, found[1])
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.query, diff)
+		}
+		if strings.Contains(body, ">bb<") != slices.Contains(tt.want, "changed") || strings.Contains(body, "No tool is new") != (tt.want == nil) {
+			t.Errorf("%s:\n%s", tt.query, body)
 		}
 	}
 }
