@@ -330,17 +330,27 @@ func TestProducerErrors(t *testing.T) {
 	}
 }
 
-// TestClock has a broker refuse the time of this host.
-func TestClock(t *testing.T) {
-	c := fake(t)
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidTimestamp, Count: 1})
-	p, logs := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
-	if err := p.Write(t.Context(), "s", batch(0, 10)); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, logs, "Kafka does not take the time of this host: correct its clock, or set the topic's message.timestamp.type to LogAppendTime")
-	if n := p.Stats().Errors["clock"]; n != 1 {
-		t.Errorf("%d errors of the clock, want 1", n)
+// TestCauses has a broker refuse records for causes that an administrator removes.
+func TestCauses(t *testing.T) {
+	for _, tt := range []struct {
+		fault       *kerr.Error
+		class, text string
+	}{
+		{kerr.InvalidTimestamp, "clock", "Kafka does not take the time of this host: correct its clock, or set the topic's message.timestamp.type to LogAppendTime"},
+		{kerr.KafkaStorageError, "disk", "the disk of a broker is full or broken: free space there, and start the broker again if it ended"},
+	} {
+		t.Run(tt.class, func(t *testing.T) {
+			c := fake(t)
+			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: tt.fault, Count: 1})
+			p, logs := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+			if err := p.Write(t.Context(), "s", batch(0, 10)); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, logs, tt.text)
+			if n := p.Stats().Errors[tt.class]; n != 1 {
+				t.Errorf("%d errors of this class, want 1", n)
+			}
+		})
 	}
 }
 

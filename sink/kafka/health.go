@@ -68,6 +68,8 @@ func explain(err error) (class, text string) {
 		return "topic", "the topic does not exist, and is not created here"
 	case errors.Is(err, notEnoughReplicas), errors.Is(err, notEnoughReplicasAfterAppend):
 		return "replicas", "too few replicas of the topic are in sync"
+	case errors.Is(err, kafkaStorageError):
+		return "disk", "the disk of a broker is full or broken: free space there, and start the broker again if it ended"
 	case errors.Is(err, invalidTimestamp):
 		return "clock", "Kafka does not take the time of this host: correct its clock, or set the topic's message.timestamp.type to LogAppendTime"
 	case errors.As(err, &authority):
@@ -94,7 +96,7 @@ func explain(err error) (class, text string) {
 
 // ErrorClasses are the keys of Stats.Errors.
 func ErrorClasses() []string {
-	return []string{"login", "rights", "topic", "replicas", "clock", "tls", "timeout", "network", "refused", "other"}
+	return []string{"login", "rights", "topic", "replicas", "disk", "clock", "tls", "timeout", "network", "refused", "other"}
 }
 
 // Stats is what a producer has done so far.
