@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"time"
 
 	"auditproxy/sink/clickhouse"
 )
@@ -21,4 +22,13 @@ func ErasedTables(ctx context.Context, db *clickhouse.DB) (names []string, err e
 		names = append(names, s.table)
 	}
 	return names, err
+}
+
+// Within and Over say whether a cutoff is within the time of a table's partition, and
+// whether nothing in it can be kept.
+func Within(partition string, cutoff time.Time) bool {
+	return table{}.within(partition, cutoffs{events: cutoff})
+}
+func Over(partition string, cutoff time.Time) bool {
+	return table{}.over(partition, cutoffs{events: cutoff})
 }

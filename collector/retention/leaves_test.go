@@ -22,7 +22,7 @@ func (f *fixture) signed(session string, seq uint64, age time.Duration, tenant s
 	r := ingesttest.Call(int(seq)+1, "list_panes", at)
 	r.TS, r.Seq, r.Tenant, r.SessionID, r.Evidence = at, seq, tenant, session, proof
 	row := ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset})
-	f.insert(r, at)
+	f.insert(at, r)
 	return fmt.Sprintf("%s\t%d\t%X\t%s", session, seq, [32]byte(evidence.Leaf([]byte(row.Raw))), proof)
 }
 

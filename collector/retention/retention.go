@@ -129,13 +129,14 @@ func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
 		if err != nil {
 			return all, err
 		}
-		if err := j.purge(ctx, t, c); err != nil {
-			return all, err
-		}
 	}
-	if !dry {
-		j.success.Set(float64(now.Unix()))
+	if dry {
+		return all, nil
 	}
+	if err := j.purge(ctx, c); err != nil {
+		return all, err
+	}
+	j.success.Set(float64(now.Unix()))
 	return all, nil
 }
 
@@ -296,21 +297,24 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) err
 // purge frees the disk of deleted rows, once for each partition and rule: when no
 // cutoff is within the partition's time, as it is while rows are deleted day by
 // day. What merges rewrote has no such rows.
-func (j *Job) purge(ctx context.Context, t table, c cutoffs) error {
+func (j *Job) purge(ctx context.Context, c cutoffs) error {
 	var parts []struct {
+		Table     string `ch:"table"`
 		Partition string `ch:"partition_id"`
 	}
 	limited, cancel := j.c.DB.Limited(ctx)
 	defer cancel()
-	err := j.c.DB.Conn().Select(limited, &parts, fmt.Sprintf("SELECT DISTINCT partition_id FROM system.parts WHERE database = %s AND table = %s AND active AND has_lightweight_delete ORDER BY partition_id",
-		quote(j.c.DB.Name()), quote(j.c.DB.Part(t.name))))
+	err := j.c.DB.Conn().Select(limited, &parts, "SELECT DISTINCT table, partition_id FROM system.parts WHERE database = "+quote(j.c.DB.Name())+" AND active AND has_lightweight_delete ORDER BY table, partition_id")
 	if err != nil {
-		return clickhouse.Classify(fmt.Sprintf("looking for deleted rows of %q", t.name), err)
+		return clickhouse.Classify("looking for deleted rows", err)
 	}
+	all := tables()
 	for _, p := range parts {
-		if t.within(p.Partition, c) {
+		i := slices.IndexFunc(all, func(t table) bool { return j.c.DB.Part(t.name) == p.Table })
+		if i < 0 || all[i].within(p.Partition, c) {
 			continue
 		}
+		t := all[i]
 		err := j.exec(ctx, fmt.Sprintf("freeing the disk of old rows of %q", t.name),
 			"ALTER TABLE ${database}.%s ${on_cluster} APPLY DELETED MASK IN PARTITION ID %s SETTINGS mutations_sync = 2", j.c.DB.Part(t.name), quote(p.Partition))
 		if err != nil {

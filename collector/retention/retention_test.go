@@ -80,18 +80,29 @@ func (f *fixture) want(sql string, rows ...string) {
 // call stores a call of an age, the number no of its session.
 func (f *fixture) call(no int, age time.Duration, tenant, session string) audit.Record {
 	f.t.Helper()
-	at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
-	r := ingesttest.Call(no, "list_panes", at)
-	r.TS, r.Seq, r.Tenant, r.SessionID = at, uint64(no-1), tenant, session
-	f.insert(r, at)
+	r := callOf(no, age, tenant, session)
+	f.insert(r.TS, r)
 	return r
 }
 
-func (f *fixture) insert(r audit.Record, at time.Time) {
+// callOf is such a call.
+func callOf(no int, age time.Duration, tenant, session string) audit.Record {
+	at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
+	r := ingesttest.Call(no, "list_panes", at)
+	r.TS, r.Seq, r.Tenant, r.SessionID = at, uint64(no-1), tenant, session
+	return r
+}
+
+// insert stores records that arrive together. An insert costs the engine as much as
+// ten questions, however many records it has.
+func (f *fixture) insert(at time.Time, records ...audit.Record) {
 	f.t.Helper()
-	f.offset++
-	row := ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset})
-	if err := f.db.InsertRows(f.t.Context(), []ingest.Row{row}, at); err != nil {
+	var rows []ingest.Row
+	for _, r := range records {
+		f.offset++
+		rows = append(rows, ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset}))
+	}
+	if err := f.db.InsertRows(f.t.Context(), rows, at); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -157,9 +168,11 @@ const tenants = "SELECT tenant, count() FROM audit.events FINAL GROUP BY tenant 
 // testTenants keeps each tenant's records for its time, to the day.
 func testTenants(t *testing.T, f *fixture) {
 	for no, age := range []time.Duration{time.Hour, 4 * day, 7 * day, 29 * day, 32 * day, 1990 * day, 2002 * day} {
+		var records []audit.Record
 		for _, tenant := range []string{"", "long", "short 'q'"} {
-			f.call(no+1, age, tenant, audit.NewID(time.Now()))
+			records = append(records, callOf(no+1, age, tenant, audit.NewID(time.Now())))
 		}
+		f.insert(records[0].TS, records...)
 	}
 	removed := f.once(f.job())
 	f.want(tenants, "\t4", "long\t6", "short 'q'\t2")
@@ -294,7 +307,7 @@ func testFirstTimes(t *testing.T, f *fixture) {
 		r := ingesttest.Call(i+1, "pipe_pane", at)
 		r.TS, r.Tenant, r.SessionID, r.Args, r.Tool = at, seen.tenant, audit.NewID(at), audit.JSON(`{"output_path":"`+seen.path+`"}`), "pipe_pane"
 		r.Server.Version = seen.path
-		f.insert(r, at)
+		f.insert(at, r)
 		f.exec(fmt.Sprintf("INSERT INTO audit.first_seen SELECT 'r', '%s', '%s', fromUnixTimestamp64Milli(%d) AS at, at, at", strings.ReplaceAll(seen.tenant, "'", "''"), seen.path, at.UnixMilli()))
 	}
 	for _, table := range states {
@@ -362,15 +375,52 @@ func testTwoAtOnce(t *testing.T, f *fixture) {
 	f.want("SELECT sum(row_count), countIf(done_at = 0) FROM audit.retention_log FINAL WHERE table_name = 'events'", "3\t0")
 }
 
-// testDisk frees the disk of deleted rows once no rule deletes in their partition.
+// testDisk frees the disk of deleted rows once no rule deletes in their partition, and
+// not day by day before.
 func testDisk(t *testing.T, f *fixture) {
-	f.call(1, 100*day, "", audit.NewID(time.Now()))
-	f.call(1, 100*day, "long", audit.NewID(time.Now()))
-	month := time.Now().UTC().Add(-100 * day).Format("200601")
-	f.exec("OPTIMIZE TABLE audit.events PARTITION ID '" + month + "'")
-	f.once(f.job())
-	f.want("SELECT sum(rows), countIf(has_lightweight_delete) FROM system.parts WHERE database = 'audit' AND table = 'events' AND active AND partition_id = '"+month+"'", "1\t0")
-	f.want(tenants, "long\t1")
+	// The middle of a month: then all of the month before is too old, and half of this one.
+	now := time.Now().UTC()
+	mid := time.Date(now.Year(), now.Month()-3, 15, 0, 0, 0, 0, time.UTC)
+	half := *f
+	half.keep.Events = now.Sub(mid)
+	half.lookedAt(now.Add(-day - time.Minute))
+	for _, age := range []time.Duration{now.Sub(mid) + 30*day, now.Sub(mid) + 5*day} {
+		a, b := callOf(1, age, "", audit.NewID(now)), callOf(1, age, "long", audit.NewID(now))
+		f.insert(a.TS, a, b)
+	}
+	f.once(half.job())
+	for month, want := range map[string]string{mid.AddDate(0, -1, 0).Format("200601"): "1\t0", mid.Format("200601"): "2\t1"} {
+		f.want("SELECT sum(rows), countIf(has_lightweight_delete) FROM system.parts WHERE database = 'audit' AND table = 'events' AND active AND partition_id = '"+month+"'", want)
+	}
+	f.want(tenants, "long\t2")
+}
+
+// TestPartitions compares cutoffs with the time of partitions.
+func TestPartitions(t *testing.T) {
+	for _, tt := range []struct {
+		partition, cutoff string
+		within, over      bool
+	}{
+		{"202511", "2025-10-31", false, false},
+		{"202511", "2025-11-01", false, false},
+		{"202511", "2025-11-02", true, false},
+		{"202511", "2025-11-30", true, false},
+		{"202511", "2025-12-01", false, true},
+		{"20251124", "2025-11-24", false, false},
+		{"20251124", "2025-11-25", true, false},
+		{"20251124", "2025-12-01", false, true},
+		{"all", "2025-11-01", false, false},
+		{"all", "2025-11-02", true, false},
+		{"202511_1", "2026-11-02", true, false},
+	} {
+		cutoff, err := time.Parse(time.DateOnly, tt.cutoff)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if within, over := retention.Within(tt.partition, cutoff), retention.Over(tt.partition, cutoff); within != tt.within || over != tt.over {
+			t.Errorf("%s at %s: within %t, over %t, want %t, %t", tt.partition, tt.cutoff, within, over, tt.within, tt.over)
+		}
+	}
 }
 
 // testKilled stops the job before and after each request that removes events or
@@ -384,19 +434,17 @@ func testKilled(t *testing.T, f *fixture) {
 		return n
 	}
 	for after := range 14 {
-		f.clear()
+		for _, table := range []string{"events", "leaves", "retention_log"} {
+			f.exec("TRUNCATE TABLE audit." + table)
+		}
 		at := time.Now().UTC()
-		var rows []ingest.Row
+		var records []audit.Record
 		for no, age := range []time.Duration{2100 * day, 100 * day, time.Hour} {
 			r := ingesttest.Call(no+1, "list_panes", at.Add(-age))
-			r.Tenant = ""
-			f.offset++
-			r.Evidence = "{}"
-			rows = append(rows, ingesttest.Row(t, r, ingest.Source{Topic: "t", Offset: f.offset}))
+			r.Tenant, r.Evidence = "", "{}"
+			records = append(records, r)
 		}
-		if err := f.db.InsertRows(t.Context(), rows, at); err != nil {
-			t.Fatal(err)
-		}
+		f.insert(at, records...)
 		lost := &losing{dial: chdb.Dialer(f.dir, chdb.Writer), left: after / 2, sends: after%2 == 1}
 		db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: lost.connect, Uncompressed: true})
 		if err != nil {
@@ -439,10 +487,10 @@ func testHolds(t *testing.T, f *fixture) {
 			r.TS, r.Seq, r.Tenant, r.SessionID, r.User, r.Args = at, 0, "t"+user, audit.NewID(at), user, `{"output_path":"/tmp/a"}`
 			r.Policy, r.Risk = `{"decision":"deny","rule":"r"}`, `{"category":"execute","level":"high"}`
 			records = append(records, r)
-			f.insert(r, at)
 			f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts) VALUES ('a%d', 'r', '%s', '%s', '%s', fromUnixTimestamp64Micro(%d))", i, r.Tenant, user, r.SessionID, at.UnixMicro()))
 			f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw) VALUES (fromUnixTimestamp64Micro(%d), 't', %d, '%s', 'x')", at.UnixMicro(), i, r.SessionID))
 		}
+		f.insert(at, records...)
 		held, other := records[0], records[1]
 		// About several sessions; of a user's session of which nothing else is here; and
 		// what no hold is about.
@@ -507,15 +555,16 @@ func (f *fixture) hold(kind, value string) retention.Hold {
 func testHoldsOfSessions(t *testing.T, f *fixture) {
 	held, other := audit.NewID(time.Now()), audit.NewID(time.Now().Add(time.Minute))
 	for no, age := range []time.Duration{2100 * day, 100 * day, 33 * day} {
+		var records []audit.Record
 		for _, session := range []string{held, other} {
-			at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
-			r := ingesttest.Call(no+1, "list_panes", at)
-			r.TS, r.Seq, r.SessionID, r.Tenant, r.User = at, uint64(no), session, "", ""
+			r := callOf(no+1, age, "", session)
+			r.User = ""
 			if no == 1 {
 				r.User = map[string]string{held: "ann", other: "annabel"}[session]
 			}
-			f.insert(r, at)
+			records = append(records, r)
 		}
+		f.insert(records[0].TS, records...)
 	}
 	f.hold(retention.HoldUser, "ann")
 	f.once(f.job())
