@@ -62,7 +62,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if about.IsSubject(s.text, name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
 		return lex.Span{} // token::Type
 	}
-	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (s.startsLine(first) || first > 1 && s.text[first-2] == '-' && s.startsLine(first-2)) {
+	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (lex.StartsLine(s.text, first) || first > 1 && s.text[first-2] == '-' && lex.StartsLine(s.text, first-2)) {
 		if v := s.member(name, i); v.From < v.To {
 			return v
 		}
@@ -133,12 +133,12 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return lex.Span{}
 	}
 	if v.From >= v.To {
-		if i+1 < len(s.text) && s.text[i+1] <= ' ' && s.startsLine(first) && s.sensitiveName(name, more|names.NoWhole) {
+		if i+1 < len(s.text) && s.text[i+1] <= ' ' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more|names.NoWhole) {
 			s.items(i, i+1)
 		}
 		return v
 	}
-	if s.text[v.To-1] == ',' && s.text[i] == ':' && s.startsLine(first) && s.sensitiveName(name, more) && s.isPlural() { // a, b, c
+	if s.text[v.To-1] == ',' && s.text[i] == ':' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more) && s.isPlural() { // a, b, c
 		for v.To+1 < len(s.text) && s.text[v.To-1] == ',' && s.text[v.To] == ' ' && s.text[v.To+1] > ' ' {
 			v.To = lex.CredentialEnd(s.text, v.To+1)
 		}

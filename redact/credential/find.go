@@ -3,12 +3,12 @@
 //
 // look decides in one pass what the text may have; most texts have nothing. The
 // scan stops at bytes that can show a credential: an assignment, a URL, an
-// option, a quotation, a token. Known formats and the arguments of programs are
-// found by packages formats, argv and call. Decoded texts are scanned like others.
+// option, a quotation, a token. Known formats, command lines and the arguments of
+// functions are found by packages formats, shell and call. Decoded texts are scanned
+// like others.
 //
 // The files, from the top: find, encoded, scan, columns, described, keys, look,
-// markup, assignment, pairs, prompts, commands, under, settings,
-// scanner.
+// markup, assignment, pairs, prompts, under, settings, scanner.
 package credential
 
 import "auditproxy/redact/lex"

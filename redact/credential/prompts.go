@@ -157,7 +157,7 @@ func (s *Scanner) clause(run, i int) lex.Span {
 	case kind > 0 && kind+1 < len(rest) && rest[kind+1] > ' ' && (kind == 1 && lex.IsDigit(rest[0]) || string(rest[:kind]) == "ENC"): // of a router: password 7 SECRET
 		from += kind + 1
 		v := lex.Span{From: from, To: lex.CredentialEnd(t[:min(len(t), from+maxPrompt)], from)}
-		if (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r' || lex.Classes[t[v.To]]&lex.IsQuote != 0) && (kind > 1 || s.startsLine(run)) && !prose.IsPlain(t[v.From:v.To]) {
+		if (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r' || lex.Classes[t[v.To]]&lex.IsQuote != 0) && (kind > 1 || lex.StartsLine(s.text, run)) && !prose.IsPlain(t[v.From:v.To]) {
 			return v
 		}
 	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && lex.Classes[rest[1]]&lex.IsQuote != 0:
@@ -181,35 +181,6 @@ func (s *Scanner) clause(run, i int) lex.Span {
 	return lex.Span{}
 }
 
-// processed adds SECRET in --passphrase-file <(echo SECRET), where the
-// parenthesis is at i.
-func (s *Scanner) processed(i int) {
-	t := s.text
-	to := i - 1
-	for to > 0 && i-to < maxGap && (t[to-1] == ' ' || t[to-1] == '=' || t[to-1] == '<') {
-		to--
-	}
-	from := to
-	for from > 0 && to-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 {
-		from--
-	}
-	name := t[from:to]
-	for _, end := range []string{"file", "_", "-"} {
-		name = bytes.TrimSuffix(name, []byte(end))
-	}
-	if !s.Names.IsPairName(&s.name, name) {
-		return
-	}
-	for _, command := range []string{"echo ", "printf "} {
-		if from := lex.After(t, i+1, command); from > 0 {
-			if n := bytes.IndexByte(t[from:min(len(t), from+maxPair)], ')'); n >= 0 {
-				s.echoed(lex.Span{From: from, To: from + n})
-				s.unordered = true
-			}
-		}
-	}
-}
-
 // sent finds SECRET in expect "assword:" { send "SECRET\r" }, where the text
 // before the white space at i ends at to.
 func (s *Scanner) sent(to, i int) lex.Span {
@@ -226,68 +197,6 @@ func (s *Scanner) sent(to, i int) lex.Span {
 		v.To = v.From
 	}
 	return v
-}
-
-// redirected adds SECRET in echo SECRET > FILE, where a file of that name has a
-// secret in it and ">" is at i.
-func (s *Scanner) redirected(i int) {
-	t := s.text
-	if i < s.written {
-		return
-	}
-	from := i + 1
-	for from < len(t) && from-i < maxGap && (t[from] == ' ' || t[from] == '"' || t[from] == '\'') {
-		from++
-	}
-	to := from
-	for to < len(t) && to-from <= 2*names.MaxPairName && lex.Classes[t[to]]&lex.IsToken != 0 {
-		to++
-	}
-	if from == to || i == 0 || t[i-1] != ' ' && t[i-1] != '>' || !s.Names.IsFile(&s.name, t[from:to]) {
-		return
-	}
-	end := i
-	for end > s.from && (t[end-1] == '>' || t[end-1] == ' ') {
-		end--
-	}
-	start := end
-	if end > s.from && lex.Classes[t[end-1]]&lex.IsQuote != 0 { // what is in quotes separates no commands
-		least := max(s.from, end-maxPrompt)
-		start = least + max(0, bytes.LastIndexByte(t[least:end-1], t[end-1]))
-	}
-	for start > s.from && end-start < maxPrompt && t[start-1] != '\n' && t[start-1] != ';' && t[start-1] != '&' && t[start-1] != '|' {
-		start--
-	}
-	line := bytes.TrimLeft(t[start:end], " \t")
-	if at := bytes.Index(line, []byte("\"echo ")); at >= 0 { // in a string
-		line = line[at+1:]
-	} else if at := bytes.Index(line, []byte("\"printf ")); at >= 0 {
-		line = line[at+1:]
-	}
-	start = end - len(line)
-	for _, command := range []string{"echo ", "printf "} {
-		if bytes.HasPrefix(line, []byte(command)) {
-			s.echoed(lex.Span{From: start + len(command), To: end})
-			s.unordered = true
-		}
-	}
-	if bytes.HasPrefix(line, []byte("cat")) {
-		rest := t[to:min(len(t), to+names.MaxPairName)]
-		if n := bytes.IndexByte(rest, '\n'); n > 0 {
-			rest = rest[:n]
-		}
-		at := bytes.Index(rest, []byte("<<"))
-		if at >= 0 {
-			at += to
-		} else if at = bytes.Index(line, []byte("<<")); at >= 0 {
-			at += start
-		}
-		if end := bytes.IndexByte(t[to:], '\n'); at >= 0 && end >= 0 && (at+2 == len(t) || t[at+2] != '<') {
-			d := argv.Delimiter(t, at+2)
-			s.written = s.document(to+end+1, t[d.From:d.To])
-			s.unordered = true
-		}
-	}
 }
 
 // granted finds SECRET in ACL SETUSER NAME on >SECRET and in the line user NAME on
@@ -310,65 +219,4 @@ func (s *Scanner) granted(i int) lex.Span {
 		return lex.Span{}
 	}
 	return lex.Span{From: i + 1, To: lex.CredentialEnd(t, i+1)}
-}
-
-// maxBlock is the length in bytes of lines that write one value.
-const maxBlock = 2 << 10
-
-// blocks adds the lines of NAME<<EOF, as the files of GitHub's runner have them, and
-// what echo writes between two lines that write these.
-func (s *Scanner) blocks() {
-	t := s.text
-	for at := 0; ; at += len("<<") {
-		n := bytes.Index(t[at:], []byte("<<"))
-		if n < 0 {
-			break
-		}
-		at += n
-		first := at
-		for first > 0 && at-first <= names.MaxPairName && lex.Classes[t[first-1]]&lex.IsName != 0 {
-			first--
-		}
-		end := argv.Delimiter(t, at+len("<<"))
-		if first == at || end.To-end.From < 2 || end.From > at+2 || lex.IsDigit(t[end.From]) || end.To == len(t) || !s.sensitiveName(t[first:at], names.NoWhole) {
-			continue
-		}
-		if !s.startsLine(first) {
-			continue
-		}
-		if v, ok := argv.Document(t, at); ok {
-			if v.From < v.To {
-				s.found = append(s.found, v)
-				if v.To == len(t) {
-					break
-				}
-				at = v.To - len("<<")
-			}
-		} else if lex.Classes[t[end.To]]&lex.IsQuote != 0 {
-			s.writtenUntil(end.To, t[end.From:end.To])
-		}
-	}
-	s.merge()
-}
-
-// writtenUntil adds what the lines below i write, up to one that writes the delimiter.
-func (s *Scanner) writtenUntil(i int, delimiter []byte) {
-	t := s.text[:min(len(s.text), i+maxBlock)]
-	for {
-		n := bytes.IndexByte(t[i:], '\n')
-		if n < 0 {
-			return
-		}
-		i += n + 1
-		line, _, _ := bytes.Cut(t[i:], []byte("\n"))
-		line, _, _ = bytes.Cut(line, []byte(" >"))
-		if bytes.Contains(line, delimiter) {
-			return
-		}
-		for _, command := range [...]string{"echo ", "printf "} {
-			if at := bytes.Index(line, []byte(command)); at >= 0 {
-				s.echoed(lex.Span{From: i + at + len(command), To: i + len(line)})
-			}
-		}
-	}
 }

@@ -12,7 +12,8 @@ func (s *Scanner) scan(text []byte, hint int) {
 	s.values.Names, s.values.Text, s.tables.Names = s.Names, text, s.Names
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
 	s.at, s.end, s.pair, s.modules = lex.Ahead{}, lex.Ahead{}, 0, 0
-	s.under, s.tuples, s.written, s.unquoted, s.unordered, s.granting = lex.Span{}, 0, 0, 0, false, lex.Span{}
+	s.under, s.tuples, s.unordered, s.granting = lex.Span{}, 0, false, lex.Span{}
+	s.shell.Read(&s.values)
 	if hint&lookPlain != 0 {
 		s.triggers()
 		if s.aws {
@@ -22,7 +23,8 @@ func (s *Scanner) scan(text []byte, hint int) {
 		s.keyParts()
 	}
 	if hint&lookTable != 0 {
-		s.blocks()
+		s.found = s.shell.Blocks(s.found)
+		s.merge()
 		n := len(s.found)
 		if s.found = s.tables.Find(text, s.found); len(s.found) > n {
 			s.merge()
@@ -32,7 +34,8 @@ func (s *Scanner) scan(text []byte, hint int) {
 		s.formats()
 	}
 	if hint&lookCommand != 0 {
-		s.commands()
+		s.found = s.shell.Find(s.found, s.Program)
+		s.merge()
 	}
 	if hint&lookSaid != 0 {
 		s.said()
@@ -106,6 +109,12 @@ func (s *Scanner) add(c lex.Span) {
 	}
 }
 
+// write takes what a command writes, with the credentials before it.
+func (s *Scanner) write(found []lex.Span) {
+	s.unordered = s.unordered || len(found) > len(s.found)
+	s.found = found
+}
+
 // reach returns the end of c, or of another credential that starts in it and
 // ends behind it: white space ends an assigned value, but not a key.
 func (s *Scanner) reach(c lex.Span) int {
@@ -162,7 +171,7 @@ func (s *Scanner) credential(i int) lex.Span {
 		}
 		return s.listed(i)
 	case '>':
-		s.redirected(i)
+		s.write(s.shell.Redirected(s.found, s.from, i))
 		if c := s.granted(i); c.From < c.To {
 			return c
 		}
@@ -171,7 +180,7 @@ func (s *Scanner) credential(i int) lex.Span {
 		s.columns(i)
 		s.anyOf(i)
 		if i > 0 && t[i-1] == '<' {
-			s.processed(i)
+			s.write(s.shell.Processed(s.found, i))
 		}
 		return s.called(i)
 	case '[':

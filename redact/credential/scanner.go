@@ -9,6 +9,7 @@ import (
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
+	"auditproxy/redact/shell"
 	"auditproxy/redact/table"
 	"auditproxy/schemas/jsontext"
 )
@@ -34,8 +35,6 @@ type Scanner struct {
 	name     names.Folded // the name that is being read
 	under    lex.Span     // the lines under a plural name
 	assigns  byte         // the separator in them
-	unquoted byte         // a quote that is not in the rest of the text
-	written  int          // the end of the document last written to a file
 	tuples   int          // the end of the tuples of values last seen
 	granting lex.Span     // the line last looked at for rules of Redis' users
 	grants   bool         // whether it has some
@@ -43,6 +42,7 @@ type Scanner struct {
 	pair     int          // up to here a member may hold the secret that an earlier one names
 	known    formats.Finder
 	tables   table.Finder
+	shell    shell.Finder
 	windows  []lex.Span // where credentials of known formats may be
 	unwrap   *unwrapper
 	decoded  [2][]byte // of unescaped
@@ -114,14 +114,6 @@ const maxPair = 256
 
 // maxOther limits an argument that is no string, in bytes.
 const maxOther = 64
-
-// startsLine reports whether only white space is before i in its line.
-func (s *Scanner) startsLine(i int) bool {
-	for i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '\t') {
-		i--
-	}
-	return i == 0 || s.text[i-1] == '\n' || lex.Classes[s.text[i-1]]&lex.IsQuote != 0
-}
 
 // maxGap limits the white space, in bytes, between a name and the quotation
 // that it describes.

@@ -345,6 +345,14 @@ func IndentAt(t []byte, i int) int {
 	return i - from
 }
 
+// StartsLine reports whether only white space is before i in its line.
+func StartsLine(t []byte, i int) bool {
+	for i > 0 && (t[i-1] == ' ' || t[i-1] == '\t') {
+		i--
+	}
+	return i == 0 || t[i-1] == '\n' || Classes[t[i-1]]&IsQuote != 0
+}
+
 // IsURLEnd reports whether c ends a URL in a text.
 func IsURLEnd(c byte) bool {
 	return c <= ' ' || Classes[c]&IsQuote != 0 || c == '<' || c == '>'

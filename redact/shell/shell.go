@@ -1,4 +1,8 @@
-package credential
+// Package shell finds the secrets in command lines: among the arguments of programs, and in
+// what commands write for others to read.
+//
+// The files, from the top: shell, written, finder.
+package shell
 
 import (
 	"bytes"
@@ -10,11 +14,12 @@ import (
 	"auditproxy/redact/prose"
 )
 
-// commands adds the secrets among the arguments of programs that the text
-// names, in time linear in the text.
-func (s *Scanner) commands() {
-	t := s.text
-	c := s.Program
+// Find adds the secrets among the arguments of programs that the text
+// names, in time linear in the text. It may be the arguments of a program itself.
+func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
+	f.found = found
+	t := f.values.Text
+	c := program
 	var quote, outer byte // the quote that is open, and the one around the program
 	echo, piped := lex.Span{}, lex.Span{}
 	group := 0                           // where in parentheses or braces the first text is written
@@ -34,18 +39,18 @@ func (s *Scanner) commands() {
 					c, echoing, outer = argv.Command{}, false, 0
 				default:
 					if echoing && i >= text {
-						text = i + argv.QuotedLen(t[i:min(len(t), i+maxPair)])
+						text = i + argv.QuotedLen(t[i:min(len(t), i+maxWords)])
 					}
 					if quote == 0 {
 						quote = b
 					}
 				}
 			case i < text:
-			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0 && !(echoing && b == '\n')) && !s.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || !argv.IsOfMachine(t[i+1:])):
+			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0 && !(echoing && b == '\n')) && !f.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || !argv.IsOfMachine(t[i+1:])):
 				reads = reads || c.Reads
 				if b == '\n' {
 					if reads && document.To > 0 {
-						i = s.document(i+1, t[document.From:document.To])
+						i = f.document(i+1, t[document.From:document.To])
 					}
 					reads, document = false, lex.Span{}
 				}
@@ -82,50 +87,50 @@ func (s *Scanner) commands() {
 			continue
 		}
 		before := c.Programs
-		f, at := c.Word(w, s.Names, &s.name)
+		form, at := c.Word(w, f.values.Names, &f.name)
 		if before == 0 && c.Programs != 0 {
 			began = from
 			if quote != 0 && (i == len(t) || t[i] != quote) { // sh -c "mysql …", not ["mysql", …]
 				outer, quote = quote, 0
 			}
 		}
-		if f == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxPair || !s.startsLine(began) && !s.behindPrompt(began) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
-			f = argv.NoSecret
+		if form == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxWords || !lex.StartsLine(t, began) && !f.behindPrompt(began) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
+			form = argv.NoSecret
 		}
 		switch {
-		case f != argv.NoSecret && string(w) == "$" && i < len(t) && t[i] == '(': // -p $(openssl passwd SECRET)
-		case f == argv.WholeWord && w[len(w)-1] == '=' && lex.MarkLen(t[i:]) > 0:
+		case form != argv.NoSecret && string(w) == "$" && i < len(t) && t[i] == '(': // -p $(openssl passwd SECRET)
+		case form == argv.WholeWord && w[len(w)-1] == '=' && lex.MarkLen(t[i:]) > 0:
 			i += lex.MarkLen(t[i:])
-		case f != argv.NoSecret:
-			i = s.argument(from, at, f)
+		case form != argv.NoSecret:
+			i = f.argument(from, at, form)
 		case c.Reads && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):
-			if n := bytes.IndexByte(t[i:min(len(t), i+maxPair)], ')'); n >= 0 {
-				s.echoed(lex.Span{From: i, To: i + n})
+			if n := bytes.IndexByte(t[i:min(len(t), i+maxWords)], ')'); n >= 0 {
+				f.echoed(lex.Span{From: i, To: i + n})
 			}
 		case string(w) == "echo" || string(w) == "printf" || string(w) == "yes":
 			echoing, echo.From = true, i
 			if w[0] == 'p' {
-				s.printed(i)
+				f.printed(i)
 			}
 		case string(w) == "base64" && piped.From < piped.To:
-			s.userInfo(piped)
+			f.userInfo(piped)
 		case c.Reads && piped.From < piped.To:
-			s.echoed(piped)
+			f.echoed(piped)
 			piped = lex.Span{}
 		}
 		if c.Reads && i >= here && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
 			at := i + bytes.Index(t[i:], []byte("<<<")) + 3
-			here = s.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))
-			s.echoed(lex.Span{From: at, To: here})
+			here = f.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))
+			f.echoed(lex.Span{From: at, To: here})
 		}
 	}
-	s.merge()
+	return f.found
 }
 
 // behindPrompt reports whether only the prompt of a client, or the tag of a line
 // of IMAP, is before i in its line.
-func (s *Scanner) behindPrompt(i int) bool {
-	t := s.text
+func (f *Finder) behindPrompt(i int) bool {
+	t := f.values.Text
 	from := i
 	for from > 0 && i-from <= names.MaxPairName && t[from-1] != '\n' && lex.Classes[t[from-1]]&lex.IsQuote == 0 {
 		from--
@@ -145,50 +150,30 @@ func (s *Scanner) behindPrompt(i int) bool {
 	return lex.IsDigit(prompt[len(prompt)-1]) && len(prompt) < 8
 }
 
-// document adds the here-document that starts at i and ends at a line of that
-// delimiter, and returns where it ends.
-func (s *Scanner) document(i int, delimiter []byte) int {
-	t := s.text
-	for from := i; ; {
-		end := bytes.IndexByte(t[i:], '\n')
-		if end < 0 {
-			end = len(t) - i
-		}
-		if len(delimiter) > 0 && bytes.Equal(bytes.TrimSpace(t[i:i+end]), delimiter) {
-			s.echoed(lex.Span{From: from, To: i})
-			return i
-		}
-		if i += end + 1; i >= len(t) {
-			s.echoed(lex.Span{From: from, To: len(t)})
-			return len(t)
-		}
-	}
-}
-
 // continued reports whether the line break at i does not end a command.
-func (s *Scanner) continued(i int) bool {
-	if s.text[i] != '\n' || i == 0 {
+func (f *Finder) continued(i int) bool {
+	if f.values.Text[i] != '\n' || i == 0 {
 		return false
 	}
-	return s.text[i-1] == '\\' || s.text[i-1] == ',' || s.text[i-1] == '['
+	return f.values.Text[i-1] == '\\' || f.values.Text[i-1] == ',' || f.values.Text[i-1] == '['
 }
 
 // argument adds the secret in the argument that starts at from, whose part
 // behind at has that form, and returns where the argument ends.
-func (s *Scanner) argument(from, at int, f argv.Form) int {
-	t := s.text
+func (f *Finder) argument(from, at int, form argv.Form) int {
+	t := f.values.Text
 	quoted := from > 0 && lex.Classes[t[from-1]]&lex.IsQuote != 0
 	to := from
 	if !quoted { // it would read on from the closing quote, through all that follow
-		to = s.shellWord(from)
+		to = f.shellWord(from)
 	} else if at == 0 {
 		level := 0
 		for level < from-1 && t[from-2-level] == '\\' {
 			level++
 		}
-		to = s.values.Closing(from-1, level)
+		to = f.values.Closing(from-1, level)
 	} else {
-		to = lex.CredentialEnd(s.text, from)
+		to = lex.CredentialEnd(f.values.Text, from)
 	}
 	from += at
 	for from < to && (lex.Classes[t[from]]&lex.IsQuote != 0 || t[from] == '\\') {
@@ -198,7 +183,7 @@ func (s *Scanner) argument(from, at int, f argv.Form) int {
 	for end > from && (lex.Classes[t[end-1]]&lex.IsQuote != 0 || t[end-1] == '\\') {
 		end--
 	}
-	c := f.Within(t[from:end])
+	c := form.Within(t[from:end])
 	for c.From < c.To && lex.Classes[t[from+c.From]]&lex.IsQuote != 0 {
 		c.From++
 	}
@@ -210,67 +195,8 @@ func (s *Scanner) argument(from, at int, f argv.Form) int {
 			return from + c.From + n
 		}
 		if !formats.IsPlaceholder(t[from+c.From : from+c.To]) {
-			s.found = append(s.found, lex.Span{From: from + c.From, To: from + c.To})
+			f.found = append(f.found, lex.Span{From: from + c.From, To: from + c.To})
 		}
 	}
 	return max(to, from)
-}
-
-// shellWord returns where the word at i ends that a shell would see.
-func (s *Scanner) shellWord(i int) int { return argv.WordEnd(s.text, i, &s.unquoted) }
-
-// printed adds the secrets among the arguments of the printf before i.
-func (s *Scanner) printed(i int) {
-	t := s.text
-	word := func(at int) lex.Span {
-		at += len(t[at:]) - len(bytes.TrimLeft(t[at:], " \t"))
-		return lex.Span{From: at, To: s.shellWord(at)}
-	}
-	w := word(i)
-	for secrets := argv.Printed(t[w.From:w.To], s.Names, &s.name); secrets != 0; secrets >>= 1 {
-		if w = word(w.To); w.From == w.To {
-			return
-		}
-		if secrets&1 != 0 {
-			s.echoed(w)
-		}
-	}
-}
-
-// userInfo adds the password of USER:PASSWORD, which is encoded next (RFC 7617).
-func (s *Scanner) userInfo(c lex.Span) {
-	c.To = c.From + len(bytes.TrimRight(s.text[c.From:c.To], " \t\n'\"`"))
-	from := c.To
-	for from > c.From && s.text[from-1] > ' ' && lex.Classes[s.text[from-1]]&lex.IsQuote == 0 {
-		from--
-	}
-	word := s.text[from:c.To]
-	if mark := bytes.LastIndex(s.text[c.From:c.To], []byte(lex.RedactedMark)); mark >= 0 && mark+lex.MarkLen(s.text[c.From+mark:]) == c.To-c.From {
-		return
-	}
-	if bytes.Contains(s.text[c.From:from], []byte("%s:%s")) {
-		s.echoed(lex.Span{From: from, To: c.To})
-	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {
-		s.echoed(lex.Span{From: from + v.From, To: from + v.To})
-	}
-}
-
-// echoed adds the text that a command writes for the next to read.
-func (s *Scanner) echoed(c lex.Span) {
-	t := s.text
-	for c.From < c.To && (t[c.From] <= ' ' || lex.Classes[t[c.From]]&lex.IsQuote != 0) {
-		c.From++
-	}
-	for c.From+3 < c.To && t[c.From] == '-' && t[c.From+2] == ' ' {
-		c.From += 3
-	}
-	for c.From < c.To && (t[c.From] <= ' ' || lex.Classes[t[c.From]]&lex.IsQuote != 0) {
-		c.From++
-	}
-	for c.From < c.To && (t[c.To-1] <= ' ' || lex.Classes[t[c.To-1]]&lex.IsQuote != 0) {
-		c.To--
-	}
-	if c.From < c.To && lex.MarkLen(t[c.From:]) == 0 && !formats.IsPlaceholder(t[c.From:c.To]) {
-		s.found = append(s.found, c)
-	}
 }

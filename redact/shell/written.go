@@ -1,0 +1,242 @@
+package shell
+
+import (
+	"bytes"
+
+	"auditproxy/redact/argv"
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
+
+// Blocks adds the lines of NAME<<EOF, as the files of GitHub's runner have them, and
+// what echo writes between two lines that write these.
+func (f *Finder) Blocks(found []lex.Span) []lex.Span {
+	f.found = found
+	t := f.values.Text
+	for at := 0; ; at += len("<<") {
+		n := bytes.Index(t[at:], []byte("<<"))
+		if n < 0 {
+			break
+		}
+		at += n
+		first := at
+		for first > 0 && at-first <= names.MaxPairName && lex.Classes[t[first-1]]&lex.IsName != 0 {
+			first--
+		}
+		end := argv.Delimiter(t, at+len("<<"))
+		if first == at || end.To-end.From < 2 || end.From > at+2 || lex.IsDigit(t[end.From]) || end.To == len(t) || !f.isSensitive(t[first:at]) {
+			continue
+		}
+		if !lex.StartsLine(t, first) {
+			continue
+		}
+		if v, ok := argv.Document(t, at); ok {
+			if v.From < v.To {
+				f.found = append(f.found, v)
+				if v.To == len(t) {
+					break
+				}
+				at = v.To - len("<<")
+			}
+		} else if lex.Classes[t[end.To]]&lex.IsQuote != 0 {
+			f.writtenUntil(end.To, t[end.From:end.To])
+		}
+	}
+	return f.found
+}
+
+// writtenUntil adds what the lines below i write, up to one that writes the delimiter.
+func (f *Finder) writtenUntil(i int, delimiter []byte) {
+	t := f.values.Text[:min(len(f.values.Text), i+maxBlock)]
+	for {
+		n := bytes.IndexByte(t[i:], '\n')
+		if n < 0 {
+			return
+		}
+		i += n + 1
+		line, _, _ := bytes.Cut(t[i:], []byte("\n"))
+		line, _, _ = bytes.Cut(line, []byte(" >"))
+		if bytes.Contains(line, delimiter) {
+			return
+		}
+		for _, command := range [...]string{"echo ", "printf "} {
+			if at := bytes.Index(line, []byte(command)); at >= 0 {
+				f.echoed(lex.Span{From: i + at + len(command), To: i + len(line)})
+			}
+		}
+	}
+}
+
+// Redirected adds SECRET in echo SECRET > FILE, where a file of that name has a
+// secret in it and ">" is at i. Text before decided has been.
+func (f *Finder) Redirected(found []lex.Span, decided, i int) []lex.Span {
+	f.found = found
+	t := f.values.Text
+	if i < f.written {
+		return f.found
+	}
+	from := i + 1
+	for from < len(t) && from-i < maxGap && (t[from] == ' ' || t[from] == '"' || t[from] == '\'') {
+		from++
+	}
+	to := from
+	for to < len(t) && to-from <= 2*names.MaxPairName && lex.Classes[t[to]]&lex.IsToken != 0 {
+		to++
+	}
+	if from == to || i == 0 || t[i-1] != ' ' && t[i-1] != '>' || !f.values.Names.IsFile(&f.name, t[from:to]) {
+		return f.found
+	}
+	end := i
+	for end > decided && (t[end-1] == '>' || t[end-1] == ' ') {
+		end--
+	}
+	start := end
+	if end > decided && lex.Classes[t[end-1]]&lex.IsQuote != 0 { // what is in quotes separates no commands
+		least := max(decided, end-maxBefore)
+		start = least + max(0, bytes.LastIndexByte(t[least:end-1], t[end-1]))
+	}
+	for start > decided && end-start < maxBefore && t[start-1] != '\n' && t[start-1] != ';' && t[start-1] != '&' && t[start-1] != '|' {
+		start--
+	}
+	line := bytes.TrimLeft(t[start:end], " \t")
+	if at := bytes.Index(line, []byte("\"echo ")); at >= 0 { // in a string
+		line = line[at+1:]
+	} else if at := bytes.Index(line, []byte("\"printf ")); at >= 0 {
+		line = line[at+1:]
+	}
+	start = end - len(line)
+	for _, command := range []string{"echo ", "printf "} {
+		if bytes.HasPrefix(line, []byte(command)) {
+			f.echoed(lex.Span{From: start + len(command), To: end})
+		}
+	}
+	if bytes.HasPrefix(line, []byte("cat")) {
+		rest := t[to:min(len(t), to+names.MaxPairName)]
+		if n := bytes.IndexByte(rest, '\n'); n > 0 {
+			rest = rest[:n]
+		}
+		at := bytes.Index(rest, []byte("<<"))
+		if at >= 0 {
+			at += to
+		} else if at = bytes.Index(line, []byte("<<")); at >= 0 {
+			at += start
+		}
+		if end := bytes.IndexByte(t[to:], '\n'); at >= 0 && end >= 0 && (at+2 == len(t) || t[at+2] != '<') {
+			d := argv.Delimiter(t, at+2)
+			f.written = f.document(to+end+1, t[d.From:d.To])
+		}
+	}
+	return f.found
+}
+
+// Processed adds SECRET in --passphrase-file <(echo SECRET), where the
+// parenthesis is at i.
+func (f *Finder) Processed(found []lex.Span, i int) []lex.Span {
+	f.found = found
+	t := f.values.Text
+	to := i - 1
+	for to > 0 && i-to < maxGap && (t[to-1] == ' ' || t[to-1] == '=' || t[to-1] == '<') {
+		to--
+	}
+	from := to
+	for from > 0 && to-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 {
+		from--
+	}
+	name := t[from:to]
+	for _, end := range []string{"file", "_", "-"} {
+		name = bytes.TrimSuffix(name, []byte(end))
+	}
+	if !f.values.Names.IsPairName(&f.name, name) {
+		return f.found
+	}
+	for _, command := range []string{"echo ", "printf "} {
+		if from := lex.After(t, i+1, command); from > 0 {
+			if n := bytes.IndexByte(t[from:min(len(t), from+maxWords)], ')'); n >= 0 {
+				f.echoed(lex.Span{From: from, To: from + n})
+			}
+		}
+	}
+	return f.found
+}
+
+// document adds the here-document that starts at i and ends at a line of that
+// delimiter, and returns where it ends.
+func (f *Finder) document(i int, delimiter []byte) int {
+	t := f.values.Text
+	for from := i; ; {
+		end := bytes.IndexByte(t[i:], '\n')
+		if end < 0 {
+			end = len(t) - i
+		}
+		if len(delimiter) > 0 && bytes.Equal(bytes.TrimSpace(t[i:i+end]), delimiter) {
+			f.echoed(lex.Span{From: from, To: i})
+			return i
+		}
+		if i += end + 1; i >= len(t) {
+			f.echoed(lex.Span{From: from, To: len(t)})
+			return len(t)
+		}
+	}
+}
+
+// printed adds the secrets among the arguments of the printf before i.
+func (f *Finder) printed(i int) {
+	t := f.values.Text
+	word := func(at int) lex.Span {
+		at += len(t[at:]) - len(bytes.TrimLeft(t[at:], " \t"))
+		return lex.Span{From: at, To: f.shellWord(at)}
+	}
+	w := word(i)
+	for secrets := argv.Printed(t[w.From:w.To], f.values.Names, &f.name); secrets != 0; secrets >>= 1 {
+		if w = word(w.To); w.From == w.To {
+			return
+		}
+		if secrets&1 != 0 {
+			f.echoed(w)
+		}
+	}
+}
+
+// userInfo adds the password of USER:PASSWORD, which is encoded next (RFC 7617).
+func (f *Finder) userInfo(c lex.Span) {
+	c.To = c.From + len(bytes.TrimRight(f.values.Text[c.From:c.To], " \t\n'\"`"))
+	from := c.To
+	for from > c.From && f.values.Text[from-1] > ' ' && lex.Classes[f.values.Text[from-1]]&lex.IsQuote == 0 {
+		from--
+	}
+	word := f.values.Text[from:c.To]
+	if mark := bytes.LastIndex(f.values.Text[c.From:c.To], []byte(lex.RedactedMark)); mark >= 0 && mark+lex.MarkLen(f.values.Text[c.From+mark:]) == c.To-c.From {
+		return
+	}
+	if bytes.Contains(f.values.Text[c.From:from], []byte("%s:%s")) {
+		f.echoed(lex.Span{From: from, To: c.To})
+	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {
+		f.echoed(lex.Span{From: from + v.From, To: from + v.To})
+	}
+}
+
+// echoed adds the text that a command writes for the next to read.
+func (f *Finder) echoed(c lex.Span) {
+	t := f.values.Text
+	for c.From < c.To && (t[c.From] <= ' ' || lex.Classes[t[c.From]]&lex.IsQuote != 0) {
+		c.From++
+	}
+	for c.From+3 < c.To && t[c.From] == '-' && t[c.From+2] == ' ' {
+		c.From += 3
+	}
+	for c.From < c.To && (t[c.From] <= ' ' || lex.Classes[t[c.From]]&lex.IsQuote != 0) {
+		c.From++
+	}
+	for c.From < c.To && (t[c.To-1] <= ' ' || lex.Classes[t[c.To-1]]&lex.IsQuote != 0) {
+		c.To--
+	}
+	if c.From < c.To && lex.MarkLen(t[c.From:]) == 0 && !formats.IsPlaceholder(t[c.From:c.To]) {
+		f.found = append(f.found, c)
+	}
+}
+
+func (f *Finder) isSensitive(name []byte) bool {
+	f.name.Fold(name)
+	return f.values.Names.Sensitive(&f.name, names.NoWhole|names.Keyed(name))
+}
