@@ -128,6 +128,7 @@ type Command struct {
 	words    int      // arguments that are not options, for htpasswd and net
 	batch    int      // of htpasswd: the argument that is the secret
 	Reads    bool     // a secret from standard input
+	Files    bool     // a secret from a file among its arguments
 
 	rule      *rule  // of the last program that has one
 	arguments uint16 // the numbers of those that are secrets, from its last verb on
@@ -184,7 +185,7 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") {
 			c.Programs |= p
 			c.words = 0
-			c.Reads = c.Reads || p&chpasswd != 0
+			c.Reads = c.Reads || p&(chpasswd|secureString) != 0
 			if p&(flagUse|verbUse|usesNow) != 0 {
 				c.rule = rules()[string(base)]
 				c.verb(nil)
@@ -229,6 +230,8 @@ func (c *Command) own(w []byte) (f Form, at int, ok bool) {
 		}
 	case mark == flagSecond:
 		c.skip, c.then = 2, true
+	case mark == flagFile:
+		c.Files = true
 	case mark == flagPair && at > 0:
 		return AfterEqual, at, true
 	case mark == flagPair:

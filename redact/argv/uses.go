@@ -121,11 +121,13 @@ grafana-cli grafana||reset-admin-password:1
 samba-tool||create:2 add:2
 ` +
 	// Cryptography and archives.
-	`openssl|-psk|
+	`openssl|-psk -pass< -passin< -passout<|
 keytool|-new|
 signtool|/p|
 certutil certreq|-p|
 djoin|/p|
+sshpass|-f<|
+cryptsetup|-d< --key-file<|
 pk12util|-W -K|
 gpg-preset-passphrase|-P|
 ccrypt ccencrypt ccdecrypt|-K --key|
@@ -219,6 +221,7 @@ const (
 	flagOther     = '~'
 	flagDescribed = '!'
 	flagPercent   = '%'
+	flagFile      = '<'
 )
 
 // A rule is a use as it is read.
@@ -248,7 +251,7 @@ var rules = sync.OnceValue(func() map[string]*rule {
 		r := new(rule)
 		for flag := range strings.FieldsSeq(u.flags) {
 			mark := flag[len(flag)-1]
-			if strings.IndexByte("*:=@#~!%", mark) < 0 {
+			if strings.IndexByte("*:=@#~!%<", mark) < 0 {
 				r.flags = append(r.flags, flagRule{flag, flagNext})
 				continue
 			}
@@ -286,7 +289,7 @@ func (r *rule) flag(w []byte) (mark byte, at int, ok bool) {
 			return f.mark, 0, f.mark != flagInside
 		case f.mark == flagInside && w[n] == ':', n > 2 && w[n] == '=':
 			return f.mark, n + 1, true
-		case f.mark == flagAttached && n == 2:
+		case (f.mark == flagAttached || f.mark == flagFile) && n == 2:
 			return f.mark, n, true
 		}
 	}

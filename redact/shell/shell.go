@@ -103,11 +103,11 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			i += lex.MarkLen(t[i:])
 		case form != argv.NoSecret:
 			i = f.argument(from, at, form)
-		case c.Reads && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):
+		case (c.Reads || c.Files) && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):
 			if n := bytes.IndexByte(t[i:min(len(t), i+maxWords)], ')'); n >= 0 {
 				f.echoed(lex.Span{From: i, To: i + n})
 			}
-		case string(w) == "echo" || string(w) == "printf" || string(w) == "yes":
+		case string(w) == "echo" || string(w) == "printf" || string(w) == "yes" || string(w) == "Write-Output":
 			echoing, echo.From = true, i
 			if w[0] == 'p' {
 				f.printed(i)
@@ -117,6 +117,8 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		case c.Reads && piped.From < piped.To:
 			f.echoed(piped)
 			piped = lex.Span{}
+		case began == from && lex.HasFoldSuffix(w, "ConvertTo-SecureString"):
+			f.echoed(f.pipedString(from))
 		}
 		if c.Reads && i >= here && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
 			at := i + bytes.Index(t[i:], []byte("<<<")) + 3

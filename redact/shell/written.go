@@ -9,8 +9,9 @@ import (
 	"auditproxy/redact/names"
 )
 
-// Blocks adds the lines of NAME<<EOF, as the files of GitHub's runner have them, and
-// what echo writes between two lines that write these.
+// Blocks adds the lines of NAME<<EOF, as the files of GitHub's runner have them, what
+// echo writes between two lines that write these, and what a shell reads into a variable:
+// read NAME <<< SECRET.
 func (f *Finder) Blocks(found []lex.Span) []lex.Span {
 	f.found = found
 	t := f.values.Text
@@ -20,6 +21,10 @@ func (f *Finder) Blocks(found []lex.Span) []lex.Span {
 			break
 		}
 		at += n
+		if f.isRead(at) {
+			at = f.given(at)
+			continue
+		}
 		first := at
 		for first > 0 && at-first <= names.MaxPairName && lex.Classes[t[first-1]]&lex.IsName != 0 {
 			first--
@@ -44,6 +49,50 @@ func (f *Finder) Blocks(found []lex.Span) []lex.Span {
 		}
 	}
 	return f.found
+}
+
+// isRead reports whether the command before the redirection at i reads a variable with
+// the name of a secret.
+func (f *Finder) isRead(i int) bool {
+	line := f.values.Text[max(0, i-maxBefore):i]
+	line = line[bytes.LastIndexAny(line, "\n;|&({")+1:]
+	at := bytes.Index(line, []byte("read"))
+	if at < 0 {
+		if at = bytes.Index(line, []byte("mapfile ")); at < 0 {
+			return false
+		}
+	}
+	if at > 0 && line[at-1] > ' ' && lex.Classes[line[at-1]]&lex.IsQuote == 0 {
+		return false
+	}
+	command, rest, _ := bytes.Cut(line[at:], []byte(" "))
+	if string(command) != "read" && string(command) != "readarray" && string(command) != "mapfile" {
+		return false
+	}
+	for w := range bytes.FieldsSeq(rest) {
+		if w[0] != '-' && f.values.Names.IsPairName(&f.name, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// given adds what the redirection at i gives to a command, a word or the lines below, and
+// returns where it ends.
+func (f *Finder) given(i int) int {
+	t := f.values.Text
+	if bytes.HasPrefix(t[i:], []byte("<<<")) {
+		from := i + len("<<<")
+		from += len(t[from:]) - len(bytes.TrimLeft(t[from:], " "))
+		to := f.shellWord(from)
+		f.echoed(lex.Span{From: from, To: to})
+		return max(i+1, to-len("<<"))
+	}
+	if v, ok := argv.Document(t, i); ok && v.From < v.To {
+		f.found = append(f.found, v)
+		return v.To - len("<<")
+	}
+	return i + 1
 }
 
 // writtenUntil adds what the lines below i write, up to one that writes the delimiter.
@@ -214,6 +263,26 @@ func (f *Finder) userInfo(c lex.Span) {
 	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {
 		f.echoed(lex.Span{From: from + v.From, To: from + v.To})
 	}
+}
+
+// pipedString returns the string that PowerShell gives to the command at i: "SECRET" |
+// ConvertTo-SecureString. If a command is before it, as Read-Host, it is that one's.
+func (f *Finder) pipedString(i int) lex.Span {
+	from := max(0, i-maxWords)
+	before, ok := bytes.CutSuffix(bytes.TrimRight(f.values.Text[from:i], " "), []byte("|"))
+	before = bytes.TrimRight(before, " ")
+	n := len(before) - 1
+	if !ok || n < 1 || lex.Classes[before[n]]&lex.IsQuote == 0 {
+		return lex.Span{}
+	}
+	open := bytes.LastIndexByte(before[:n], before[n])
+	if open < 0 {
+		return lex.Span{}
+	}
+	if head := bytes.TrimRight(before[:open], " "); len(head) > 0 && bytes.IndexByte([]byte("=({;\n\"'"), head[len(head)-1]) < 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: from + open + 1, To: from + n}
 }
 
 // echoed adds the text that a command writes for the next to read.
