@@ -117,3 +117,72 @@ func endsIn(name []byte, nouns ...string) bool {
 	}
 	return false
 }
+
+// servers are how the lines start before those about a server that checks logins, or about
+// keys. One of a client ends in a brace.
+var servers = [...]string{"radius server ", "radius {", "radius-server", "tacacs server ", "tacacs {", "tacacs-server", "aaa-server ", "aaa group server ",
+	"client ", "config user radius", "config user tacacs", "crypto keyring ", "crypto ikev2 keyring "}
+
+// isServer reports whether the line is one of them.
+func isServer(line []byte) bool {
+	if bytes.IndexByte([]byte("rtac"), line[0]) < 0 {
+		return false // most lines
+	}
+	for _, start := range &servers {
+		if bytes.HasPrefix(line, []byte(start)) {
+			return start != "client " || bytes.HasSuffix(bytes.TrimRight(line, " \r"), []byte("{"))
+		}
+	}
+	return false
+}
+
+// shared returns the secret of an indented line below that: "key 7 SECRET",
+// "set secret ENC SECRET", "pre-shared-key address HOST key SECRET".
+func shared(line []byte) lex.Span {
+	if len(line) > maxDirective {
+		return lex.Span{}
+	}
+	var words [6][]byte
+	n := -1
+	for w := range bytes.FieldsSeq(bytes.TrimRight(line, "; \r")) {
+		if n < 0 && string(w) == "set" {
+			continue
+		}
+		if n++; n == len(words) {
+			return lex.Span{}
+		}
+		words[n] = w
+	}
+	switch {
+	case n < 1:
+		return lex.Span{}
+	case n > 2 && isShared(words[0]) && string(words[n-1]) == "key":
+	case n == 2 && isShared(words[0]) && isForm(words[1]), n == 1 && isShared(words[0]):
+	default:
+		return lex.Span{}
+	}
+	from := bytes.LastIndex(line, words[n])
+	c := unquoted(line, lex.Span{From: from, To: from + len(words[n])})
+	if !isSecret(line[c.From:c.To], false) || line[c.From] == '=' {
+		return lex.Span{}
+	}
+	return c
+}
+
+// isShared reports whether w is the word before a secret that two servers share.
+func isShared(w []byte) bool {
+	switch string(w) {
+	case "key", "secret", "shared-secret", "server-key", "pre-shared-key", "ppk":
+		return true
+	}
+	return false
+}
+
+// isForm reports whether w is the word of a router for how a secret is written.
+func isForm(w []byte) bool {
+	switch string(w) {
+	case "0", "5", "6", "7", "8", "ENC", "encrypted", "plain", "plaintext", "ascii-text", "hex", "local", "remote":
+		return true
+	}
+	return false
+}

@@ -20,8 +20,12 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 	if IsMarkup(t) {
 		found = f.markup(t, found)
 	}
+	inServer := false // the lines belong to a server that checks logins
 	for i := 0; i < len(t); {
 		end := lineEnd(t, i)
+		if t[i] > ' ' && t[i] != '}' {
+			inServer = isServer(t[i:end])
+		}
 		switch {
 		case isRecord(t[i:end]):
 			i, found = f.record(t, end+1, found)
@@ -31,6 +35,11 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 			if n, found = f.rows(t, f.header.body, found); n > f.header.body {
 				i = n
 				continue
+			}
+		}
+		if inServer && t[i] <= ' ' {
+			if c := shared(t[i:end]); c.From < c.To {
+				found = append(found, lex.Span{From: i + c.From, To: i + c.To})
 			}
 		}
 		if c := f.set(t[i:end]); c.From < c.To {
