@@ -34,7 +34,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"s3:2 S3:2 s3Cluster:3 gcs:2 mysql:4 MySQL:4 postgresql:4 PostgreSQL:4 mongodb:4 MongoDB:4 remote:4 remoteSecure:4 azureBlobStorage:4 " + // of ClickHouse
 	"connect:2 jwt.sign:1 jwt.encode:1 jwt.verify:1 jwt.decode:1 hmac.new:0 hmac.New:1 hmac.hexdigest:1 networkcredential.new:1 aes.new:0 des3.new:0 " +
 	"cryptojs.aes.encrypt:1 cryptojs.aes.decrypt:1 credentials.basic:1 auth.basic:1 authtokens.basic:1 credentials.create:1 bcrypt.hash:0 bcrypt.compare:0 hash.make:0 hash.check:0 bcrypt:0 Sensitive:0 sensitive.new:0 algoliasearch:1 UsernamePasswordCredentials:1 BasicAuthenticationInterceptor:1 CosmosClient:1 Bind:1 slack.New:0 " +
-	"openai.NewClient:0 NewBotAPI:0 discordgo.New:0 from_secret:0 credentials.new:1 curl_setopt:2 curl_easy_setopt:2 openssl_encrypt:2 openssl_decrypt:2 login:1 " +
+	"openai.NewClient:0 NewBotAPI:0 discordgo.New:0 from_secret:0 credentials.new:1 credentials.from_static:1 basic.new:1 basicauth.new:1 auth.new:1 login.new:1 usernamepassword.new:1 ftp.open:2 ftp.new:2 curl_setopt:2 curl_easy_setopt:2 openssl_encrypt:2 openssl_decrypt:2 login:1 " +
 	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
 	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
 	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> " +

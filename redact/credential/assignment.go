@@ -2,7 +2,6 @@ package credential
 
 import (
 	"bytes"
-	"strings"
 
 	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
@@ -193,36 +192,37 @@ func (s *Scanner) asKey(name []byte, first, i int) lex.Span {
 	return lex.Span{}
 }
 
-// joinedStrings widens a string by those that an operator or a line break joins to
-// it, "SE" + "CRET", and a word by the line behind a backslash.
+// joinedStrings widens a string by those that an operator, a method or a line break joins
+// to it, "SE" + "CRET", and a word by the line behind a backslash.
 func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
 	t := s.text
-	if v.From >= v.To || v.From == 0 {
+	if v.From > v.To || v.From == 0 {
 		return v
 	}
 	quote := t[v.From-1]
 	if lex.Classes[quote]&lex.IsQuote == 0 {
-		if v.To+1 < len(t) && t[v.To-1] == '\\' && t[v.To] == '\n' && t[v.To+1] > ' ' {
+		if v.From < v.To && v.To+1 < len(t) && t[v.To-1] == '\\' && t[v.To] == '\n' && t[v.To+1] > ' ' {
 			v.To = lex.CredentialEnd(t, v.To+1)
 		}
 		return v
 	}
-	for n := 0; n < maxPieces && v.To < len(t) && t[v.To] == quote; n++ {
-		i, operator := v.To+1, v.From > 1 && t[v.From-2] <= ' ' // of Python and C none is needed
-		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || strings.IndexByte("+.&|>-~_\\", t[i]) >= 0) {
-			operator = operator || t[i] > ' ' && t[i] != '\\'
-			i++
-		}
-		if i == len(t) || t[i] != quote || i == v.To+1 || !operator {
+	whole, from, mixed := v, v.From, false
+	p := lex.Pieces{Plain: v.From < v.To && v.From > 1 && t[v.From-2] <= ' '} // of Python and C no operator is needed
+	for n := 0; n < maxPieces && v.To < len(t) && lex.Classes[t[v.To]]&lex.IsQuote != 0; n++ {
+		i := p.Next(t, v.To)
+		if i == 0 {
 			break
 		}
-		next := s.values.Quoted(i, 0)
-		if next.To-next.From == 0 || lex.MarkLen(t[next.From:]) > 0 {
+		v = s.values.Quoted(i, 0)
+		if v.From >= v.To || lex.MarkLen(t[v.From:]) > 0 {
 			break
 		}
-		v.To = next.To
+		mixed = mixed || t[i] != quote
+		if whole.To = v.To; mixed { // with the quotes around: the first one would not be closed
+			whole = lex.Span{From: from - 1, To: min(len(t), v.To+1)}
+		}
 	}
-	return v
+	return whole
 }
 
 // maxPrivate is the length in bytes of the longest key of PuTTY.

@@ -35,6 +35,12 @@ func (s *Scanner) described(i int) lex.Span {
 			to--
 		}
 	}
+	if to-2 > s.from && t[to-1] == ')' && s.isPlace(to) {
+		return s.values.Quoted(i+1, 0)
+	}
+	if to-2 > s.from && t[to-1] == ']' && bytes.Contains(t[max(s.from, to-maxGap):to], []byte(" :")) { // of Clojure: [:db :password] "SECRET"
+		to--
+	}
 	from := to
 	if to-2 > s.from && t[to-1] == '*' && names.IsBinding(t[:to]) { // (defvar *password* "SECRET")
 		to--
@@ -79,6 +85,27 @@ func (s *Scanner) described(i int) lex.Span {
 		return lex.Span{} // "token " + name + " is set"
 	}
 	return v
+}
+
+// isPlace reports whether the parenthesis before i ends a place of Lisp with the name of a
+// secret, which is set: (setf (gethash "password" h) "SECRET").
+func (s *Scanner) isPlace(i int) bool {
+	const set = "(setf "
+	before := s.text[max(s.from, i-2*names.MaxPairName):i]
+	at := bytes.LastIndex(before, []byte(set))
+	if at < 0 {
+		return false
+	}
+	place := before[at+len(set):]
+	for from, k := 0, 0; k < len(place); k++ {
+		if c := place[k]; c <= ' ' || lex.IsWordBreak(c) || c == ':' {
+			if from < k && s.Names.IsPairName(&s.name, place[from:k]) {
+				return true
+			}
+			from = k + 1
+		}
+	}
+	return false
 }
 
 // isAttached reports whether the word at from is KEY of a database that SQLCipher

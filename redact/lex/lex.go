@@ -303,6 +303,49 @@ func IsWide(b []byte) bool {
 	return len(b) > 2 && b[0] == 0xEF && b[1] == 0xBC && (b[2] == 0x9A || b[2] == 0x9D)
 }
 
+// Pieces are strings that a program joins: "a" + "b", "a".concat("b").
+type Pieces struct {
+	Plain  bool // white space is enough between them
+	called bool // they are the arguments of a method
+}
+
+// Next returns the index of the quote that opens the next one, where the one before ends
+// at i. It is 0 if there is none.
+func (p *Pieces) Next(t []byte, i int) int {
+	joined := p.Plain
+	for k := i + 1; k < len(t) && k-i < maxPiece; k++ {
+		switch c := t[k]; {
+		case c <= ' ', c == '\\':
+		case (c == '.' || c == '%') && callLen(t[k:]) > 0:
+			k += callLen(t[k:]) - 1
+			p.called = true
+		case strings.IndexByte("+.&|>-~_%", c) >= 0:
+			joined = true
+		case p.called && (c == ',' || c == '[' || c == ')' || c == ']'):
+			p.called = c != ')'
+		case Classes[c]&IsQuote != 0 && (p.called || joined && c == t[i] && k > i+1):
+			return k
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// maxPiece limits what is between two of them, in bytes.
+const maxPiece = 64
+
+// callLen returns the length of what b starts with if that calls a method which joins
+// its string with others, 0 if not.
+func callLen(b []byte) int {
+	for _, call := range [...]string{".concat(", ".format(", ".append(", ".join(", ".replace(", ".plus(", "% ("} {
+		if bytes.HasPrefix(b, []byte(call)) {
+			return len(call)
+		}
+	}
+	return 0
+}
+
 // IsCompound reports whether the word at i is the last of a compound: "password" in
 // "wifi-password".
 func IsCompound(t []byte, i int) bool {

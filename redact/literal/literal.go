@@ -43,8 +43,8 @@ func (r *Reader) Value(i int) lex.Span {
 	}
 	if n := lex.MarkLen(t[i:]); n > 0 { // it has been redacted
 		v := lex.Span{From: i + n, To: lex.CredentialEnd(r.Text, i+n)}
-		if rest := t[v.From:v.To]; bytes.HasPrefix(rest, []byte("</")) || len(bytes.TrimLeft(rest, "}],")) == 0 {
-			v.To = v.From // what encloses it
+		if rest := t[v.From:v.To]; bytes.HasPrefix(rest, []byte("</")) || len(bytes.TrimLeft(rest, "}],")) == 0 || len(rest) > 1 && rest[0] == '.' && rest[len(rest)-1] == '(' {
+			v.To = v.From // what encloses it, or a method of it
 		}
 		return v
 	}
