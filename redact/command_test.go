@@ -39,7 +39,7 @@ func typedLines(t *testing.T, path string) []string {
 	t.Helper()
 	var all []string
 	for _, line := range lines(t, path) {
-		all = append(all, strings.NewReplacer("¶", "\n", "⇥", "\t", "¤", "\r\n").Replace(line))
+		all = append(all, strings.NewReplacer("¶", "\n", "⇥", "\t", "¤", "\r\n", "␛", "\x1b").Replace(line))
 	}
 	return all
 }

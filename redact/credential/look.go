@@ -75,7 +75,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 		switch c {
 		case '=', ':', ',', '>':
 			hint |= lookPlain
-		case 0, '&', 0xC2, 0xE2:
+		case 0, 0x1B, '&', 0xC2, 0xE2:
 			if _, n := lex.Shown(text[i:]); n > 0 {
 				hint |= lookPlain | lookVeiled
 			}

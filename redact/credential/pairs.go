@@ -22,9 +22,6 @@ func (s *Scanner) nameBefore(i int) (name []byte, first int) {
 			i = at - 1
 		}
 	}
-	if at := bytes.LastIndexByte(t[max(s.from, i-8):i], 0x1B); at >= 0 && t[i-1] == 'm' { // ESC [ 0 m
-		i = max(s.from, i-8) + at
-	}
 	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || t[i-1] == '*' && !equals && (i > 1 && t[i-2] == '*' || t[i] == '*') || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!')) {
 		i--
 	}

@@ -96,6 +96,32 @@ func AppendBase64(dst, b []byte) []byte {
 // IsBase64 reports whether c is a digit of base64, standard or URL-safe, or its padding.
 func IsBase64(c byte) bool { return base64Values[c] < 64 || c == '=' }
 
+// Base64End returns where the run of base64 at i ends.
+func Base64End(t []byte, i int) int {
+	for i < len(t) && IsBase64(t[i]) {
+		i++
+	}
+	return i
+}
+
+// Narrowed returns b without the zeros of UTF-16, in b's memory, if it is ASCII in that:
+// as PowerShell's -EncodedCommand has it.
+func Narrowed(b []byte) []byte {
+	zero := 1
+	if len(b) > 0 && b[0] == 0 {
+		zero = 0
+	}
+	if len(b) < 8 || b[zero] != 0 || b[zero+2] != 0 || b[zero+4] != 0 {
+		return b
+	}
+	n := 0
+	for i := 1 - zero; i < len(b); i += 2 {
+		b[n] = b[i]
+		n++
+	}
+	return b[:n]
+}
+
 // base64Values is the value of a digit of base64, 255 for other bytes.
 var base64Values = func() (t [256]byte) {
 	for i := range t {
@@ -171,7 +197,7 @@ var entities = [...]struct {
 
 // Shown returns the length of what b starts with if a reader sees another character for
 // it, char: HTML's &quot; and &#34;. A zero-width character, a soft hyphen, the zeros of
-// UTF-16 and what joins two strings show nothing, 0.
+// UTF-16, a terminal's control sequence and what joins two strings show nothing, 0.
 func Shown(b []byte) (char byte, n int) {
 	if len(b) < 2 {
 		return 0, 0
@@ -179,6 +205,8 @@ func Shown(b []byte) (char byte, n int) {
 	switch b[0] {
 	case 0:
 		return 0, 1
+	case 0x1B:
+		return 0, controlLen(b)
 	case '"', '\'':
 		return 0, JoinLen(b)
 	case 0xC2:
@@ -203,6 +231,26 @@ func Shown(b []byte) (char byte, n int) {
 	}
 	return 0, 0
 }
+
+// controlLen returns the length of the control sequence of a terminal that b starts with
+// (ECMA-48, 5.4), as one that sets a colour, 0 for none.
+func controlLen(b []byte) int {
+	if b[1] != '[' {
+		return 0
+	}
+	for i := 2; i < len(b) && i < maxControl; i++ {
+		switch c := b[i]; {
+		case '@' <= c && c <= '~':
+			return i + 1
+		case c < ' ' || c > '~':
+			return 0
+		}
+	}
+	return 0
+}
+
+// maxControl is the length of the longest control sequence, in bytes.
+const maxControl = 48
 
 // JoinLen returns the length of what b starts with if it ends a string and starts
 // another one that a program joins to it: " + ", 0 for none.

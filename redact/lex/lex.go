@@ -46,7 +46,7 @@ var Classes = func() (t [256]byte) {
 		{IsQuote, "\"'`"},
 		{isBreak, "\"'`,()[]{};|&<>\x7f"},
 		{IsTrigger, "-IJ =:[\t\n,>(\xEF"},
-		{IsHint, "\x00,>=: %\\-\t\n\"'(&\xC2\xE2\xEF"},
+		{IsHint, "\x00\x1b,>=: %\\-\t\n\"'(&\xC2\xE2\xEF"},
 	} {
 		for i := range len(class.chars) {
 			t[class.chars[i]] |= class.class

@@ -28,8 +28,8 @@ func (r *Reader) Value(i int) lex.Span {
 	}
 	marked := i
 	i += markupLen(t[i:])
-	for i < len(t) && (t[i] == ' ' || t[i] == '\t' || t[i] == 0x1B) {
-		i += max(1, colourLen(t[i:]))
+	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
+		i++
 	}
 	for marked < i && t[marked] == '<' && i+1 < len(t) && t[i] == '<' && 'a' <= t[i+1] && t[i+1] <= 'z' { // <td>SECRET
 		end := bytes.IndexByte(t[i:min(len(t), i+names.MaxPairName)], '>')
@@ -292,22 +292,6 @@ func isDefault(b []byte) bool {
 
 // maxSchemes is how many schemes are read one behind the other.
 const maxSchemes = 3
-
-// colourLen returns the length of the sequence that b starts with and that sets a
-// terminal's colours (ECMA-48, 8.3.117), or 0.
-func colourLen(b []byte) int {
-	if len(b) < 3 || b[0] != 0x1B || b[1] != '[' {
-		return 0
-	}
-	for i := 2; i < len(b) && i < 24; i++ {
-		if c := b[i]; c == 'm' {
-			return i + 1
-		} else if !lex.IsDigit(c) && c != ';' {
-			return 0
-		}
-	}
-	return 0
-}
 
 // below finds the value in the lines under a name, whose line ends at i: YAML's
 // block scalars, and a value one line down. It is indented, quoted or alone.
