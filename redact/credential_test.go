@@ -334,3 +334,49 @@ func TestTextsThatRepeat(t *testing.T) {
 		}
 	}
 }
+
+// TestBrokenEncodings hides all of a file that is encoded and broken into lines, or in
+// UTF-16, if it has a secret anywhere, and nothing around it.
+func TestBrokenEncodings(t *testing.T) {
+	const file = "DB_HOST=localhost\nDB_USER=ann\nDB_NAME=shop\nLOG_LEVEL=debug\nDB_PASSWORD=hunter2\nDB_PORT=5432\nDB_POOL=12\nREGION=eu-west-1\n"
+	const command = `Get-ChildItem -Path C:\Users | Out-File x.txt; $env:TOKEN = 'hunter2'; Get-Process | Sort-Object`
+	broken := func(text string, width int, end string) string {
+		var lines []string
+		for ; len(text) > width; text = text[width:] {
+			lines = append(lines, text[:width])
+		}
+		return strings.Join(append(lines, text), end)
+	}
+	wide := func(text string) []byte {
+		var b []byte
+		for _, c := range []byte(text) {
+			b = append(b, c, 0)
+		}
+		return b
+	}
+	r := newRedactor(t, redact.Config{})
+	mark := regexp.MustCompile(`\[redacted len=\d+\]`)
+	for _, tt := range []struct{ name, around, text string }{
+		{"base64(1)", "base64 -d > x <<EOF\n%s\nEOF\nls", broken(base64.StdEncoding.EncodeToString([]byte(file)), 76, "\n")},
+		{"PEM's width", "%s\n", broken(base64.StdEncoding.EncodeToString([]byte(file)), 64, "\n")},
+		{"MIME", "Content-Transfer-Encoding: base64\r\n\r\n%s\r\n", broken(base64.StdEncoding.EncodeToString([]byte(file)), 76, "\r\n")},
+		{"indented", "blob: |\n  %s\nother: x", broken(base64.StdEncoding.EncodeToString([]byte(file)), 76, "\n  ")},
+		{"in a string in a string", `{"blob": "%s"}`, broken(base64.StdEncoding.EncodeToString([]byte(file)), 76, `\n`)},
+		{"xxd -p", "xxd -r -p > x <<EOF\n%s\nEOF", broken(hex.EncodeToString([]byte(file)), 60, "\n")},
+		{"PowerShell", "powershell -EncodedCommand %s", base64.StdEncoding.EncodeToString(wide(command))},
+	} {
+		in := fmt.Sprintf(tt.around, tt.text)
+		if got, want := mark.ReplaceAllString(clean(r, in), "%s"), tt.around; got != want {
+			t.Errorf("%s: AppendText(%q) = %q, want %q", tt.name, in, got, want)
+		}
+		harmless := strings.NewReplacer("PASSWORD", "PASSAGES", "TOKEN", "TOPIC").Replace
+		in = fmt.Sprintf(tt.around, broken(base64.StdEncoding.EncodeToString([]byte(harmless(file)))[:128], 64, "\n"))
+		if got := clean(r, in); got != in {
+			t.Errorf("%s: AppendText(%q) = %q", tt.name, in, got)
+		}
+	}
+	in := base64.StdEncoding.EncodeToString(wide("Get-ChildItem -Path C:\\Users | Out-File x.txt"))
+	if got := clean(r, in); got != in {
+		t.Errorf("AppendText(%q) = %q", in, got)
+	}
+}

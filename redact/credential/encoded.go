@@ -54,6 +54,7 @@ func (s *Scanner) scanEncoded() {
 			escapes = true
 		}
 	}
+	s.wrapped()
 	s.merge()
 }
 
@@ -200,16 +201,75 @@ func (s *Scanner) joinedRun(from, to int) lex.Span {
 // holds reports whether the text that a run of base64 encodes holds a credential.
 func (s *Scanner) holds(run []byte) bool {
 	u := s.unwrap
-	u.text = lex.AppendBase64(u.text[:0], run)
+	u.text = lex.Narrowed(lex.AppendBase64(u.text[:0], run))
 	return lex.IsText(u.text) && u.finds()
 }
+
+// wrapped adds the lines of base64 or hexadecimal that hold a credential together, as
+// MIME, base64(1) and xxd(1) break them: all but the last are of one length.
+func (s *Scanner) wrapped() {
+	t, u := s.text, s.unwrap
+	for i := 0; i < len(t); {
+		end := lex.Base64End(t, i)
+		width := end - i
+		if width < minWrapped || width%4 != 0 || end == len(t) || t[end] >= ' ' && t[end] != '\\' {
+			i = end + 1
+			continue
+		}
+		block := lex.Span{From: i, To: end}
+		for width == end-i {
+			i = nextLine(t, end)
+			end = lex.Base64End(t, i)
+			if n := end - i; n == 0 || n > width || n%4 != 0 && n < formats.MinEncoded { // "EOF"
+				break
+			}
+			block.To = end
+		}
+		i = block.To + 1
+		if block.To-block.From == width {
+			continue
+		}
+		u.text = lex.AppendUnhex(u.text[:0], t[block.From:block.From+width])
+		decode := lex.AppendBase64
+		if 2*len(u.text) == width {
+			decode = lex.AppendUnhex
+		}
+		u.text = u.text[:0]
+		for at := block.From; at < block.To; {
+			to := lex.Base64End(t, at)
+			u.text = decode(u.text, t[at:to])
+			at = nextLine(t, to)
+		}
+		if lex.IsText(u.text) && u.finds() {
+			s.found = append(s.found, block)
+		}
+	}
+}
+
+// nextLine returns the index behind the white space at i, also that of strings in strings.
+func nextLine(t []byte, i int) int {
+	for i < len(t) {
+		switch {
+		case t[i] <= ' ':
+			i++
+		case t[i] == '\\' && i+1 < len(t) && (t[i+1] == 'n' || t[i+1] == 'r'):
+			i += 2
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// minWrapped is the least length of a line of base64 that is broken.
+const minWrapped = 56
 
 // hides reports whether a run of letters and digits holds a credential, with
 // the encoding starting at any byte.
 func (s *Scanner) hides(run []byte) bool {
 	u := s.unwrap
 	for skip := range 4 {
-		u.text = lex.AppendBase64(u.text[:0], run[skip:])
+		u.text = lex.Narrowed(lex.AppendBase64(u.text[:0], run[skip:]))
 		if u.finds() {
 			return true
 		}
