@@ -51,6 +51,9 @@ func IsOther(name, rest []byte) bool {
 	if bytes.HasSuffix(name, []byte("Error")) || bytes.HasSuffix(name, []byte("Exception")) || bytes.HasSuffix(name, []byte(".log")) {
 		return rest[0] == ':'
 	}
+	if rest[0] == ':' && (isSource(name) || isFault(rest[1:])) {
+		return true
+	}
 	if string(name) != "PWD" && string(name) != "OLDPWD" || len(rest) < 3 || rest[0] != '=' || rest[1] != '/' {
 		return false
 	}
@@ -60,6 +63,88 @@ func IsOther(name, rest []byte) bool {
 		return true
 	}
 	return false
+}
+
+// isTopic reports whether a line tells what a secret is: "access token of the user",
+// "password for the database".
+func isTopic(line []byte) bool {
+	const nouns = " token key secret password passphrase code "
+	first, rest, _ := bytes.Cut(line, []byte(" "))
+	second, rest, more := bytes.Cut(rest, []byte(" "))
+	if !more || len(rest) == 0 || !lex.IsWords(first) {
+		return false
+	}
+	var buf [maxWord]byte
+	switch w := lowered(&buf, second); string(w) {
+	case "":
+		return false
+	case " of ", " for ", " to ", " used ":
+		w = lowered(&buf, first)
+		return len(w) > 0 && strings.Contains(nouns, lex.View(w))
+	default:
+		return strings.Contains(nouns, lex.View(w))
+	}
+}
+
+// isSource reports whether name is that of a file of a program, as grep has it before a line.
+func isSource(name []byte) bool {
+	switch string(name[bytes.LastIndexByte(name, '.')+1:]) {
+	case "go", "py", "js", "ts", "jsx", "tsx", "rs", "java", "rb", "cpp", "cs", "php", "kt", "swift", "scala", "vue", "html", "css", "md":
+		return bytes.IndexByte(name, '.') > 0
+	}
+	return false
+}
+
+// isFault reports whether b is what a system says of a file that cannot be used.
+func isFault(b []byte) bool {
+	for _, fault := range [...]string{" No such file", " Permission denied", " Is a directory", " Not a directory", " File exists", " command not found", " not found"} {
+		if bytes.HasPrefix(b, []byte(fault)) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsState reports whether the value b says how something is secured rather than with
+// what: auth: basic, MFA: off, API key: missing, pin: latest. A password may be any word.
+func IsState(name, b []byte) bool {
+	states := ""
+	for _, of := range [...]struct{ name, states string }{
+		{"auth", " ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
+		{"authentication", " ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
+		{"mfa", " on off totp missing active "}, {"2fa", " on off totp missing active "}, {"otp", " on off missing active "},
+		{"cookie", " strict lax missing secure session "}, {"cookies", " strict lax missing "},
+		{"key", " missing active inactive valid invalid found "}, {"secrets", " inherit missing found "}, {"pin", " latest "},
+	} {
+		if lex.HasFoldSuffix(name, of.name) {
+			states = of.states
+		}
+	}
+	if states == "" {
+		return false
+	}
+	var buf [maxWord]byte
+	w := lowered(&buf, b)
+	return len(w) > 0 && strings.Contains(states, lex.View(w))
+}
+
+// lowered returns a word in small letters between spaces, in buf; nothing if it is long or
+// has other characters.
+func lowered(buf *[maxWord]byte, b []byte) []byte {
+	if len(b) > len(buf)-2 {
+		return nil
+	}
+	w := append(buf[:0], ' ')
+	for _, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if lex.Classes[c]&lex.IsAlnum == 0 {
+			return nil
+		}
+		w = append(w, c)
+	}
+	return append(w, ' ')
 }
 
 // IsDescription reports whether the value v says what a secret is: "the token to use"
@@ -74,6 +159,16 @@ func IsDescription(t []byte, v lex.Span) bool {
 	}
 	if t[v.From] >= utf8.RuneSelf || v.From > 0 && lex.Classes[t[v.From-1]]&lex.IsQuote != 0 {
 		if prose.IsLabel(b) {
+			return true
+		}
+	} else if v.To < len(t) && t[v.To] == ' ' { // password: Password of the user
+		line, _, _ := bytes.Cut(t[v.From:min(len(t), v.From+maxSchema)], []byte("\n"))
+		if prose.IsLabel(line) || isTopic(line) {
+			return true
+		}
+	}
+	for _, rule := range []string{"required|", "nullable|", "sometimes|"} { // of Laravel
+		if bytes.HasPrefix(b, []byte(rule)) {
 			return true
 		}
 	}
@@ -236,10 +331,11 @@ func SensitiveLen(b []byte) int {
 	return end
 }
 
-// IsSwitch reports whether an option of that name has no value: --ask-pass.
+// IsSwitch reports whether an option of that name has no value: --ask-pass,
+// -AsSecureString of PowerShell.
 func IsSwitch(name []byte) bool {
 	word, _, ok := bytes.Cut(name, []byte("-"))
-	return ok && (string(word) == "ask" || string(word) == "no" || string(word) == "skip")
+	return string(name) == "AsSecureString" || ok && (string(word) == "ask" || string(word) == "no" || string(word) == "skip")
 }
 
 // IsNameOfSecret reports whether b, the value of SecretId and the like, is where a secret

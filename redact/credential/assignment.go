@@ -128,6 +128,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && len(bytes.Trim(s.text[v.From:v.To], "0123456789,.kM")) == 0 {
 		return lex.Span{} // their number
 	}
+	if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
+		return lex.Span{}
+	}
 	if v.From < v.To && (about.IsDescription(s.text, v) || about.IsNameOfSecret(name, s.text[v.From:v.To]) || about.IsItself(s.text, name, first, v) || about.IsAlternative(s.text, first, i)) {
 		return lex.Span{}
 	}

@@ -77,7 +77,7 @@ func (s *Scanner) described(i int) lex.Span {
 		}
 		return s.schemed(i)
 	}
-	if about.IsParsed(t, from) || about.IsObject(&s.values, from, to, i) {
+	if about.IsParsed(t, from) || about.IsObject(&s.values, from, to, i) || from > 0 && (t[from-1] == '-' || t[from] == '-') && about.IsSwitch(bytes.TrimLeft(t[from:to], "-")) {
 		return lex.Span{}
 	}
 	v := s.values.Quoted(i+1, 0)
@@ -147,7 +147,7 @@ func (s *Scanner) schemed(i int) lex.Span {
 		from++
 	}
 	to := lex.CredentialEnd(s.text, from)
-	if string(t[from:to]) == "realm=" { // of what a server asks for
+	if string(t[from:to]) == "realm=" || t[i] == '\n' && to > from && t[to-1] == ':' { // of what a server asks for, the next name
 		return lex.Span{}
 	}
 	if word == 5 && !lex.IsBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {

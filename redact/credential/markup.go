@@ -6,6 +6,7 @@ import (
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // tagged finds the content of an XML element of a sensitive name, or with an
@@ -52,8 +53,11 @@ func (s *Scanner) tagged(i int) lex.Span {
 		return lex.Span{} // a type parameter: List<Token> tokens = new ArrayList<>()
 	}
 	closing := bytes.HasPrefix(t[to:], []byte("</"))
-	if !closing && i+2 < len(t) && t[i+1] == ' ' && t[i+2] == ' ' {
+	if !closing && i+2 < len(t) && (t[i+1] == ' ' && t[i+2] == ' ' || lex.Classes[t[i+1]]&lex.IsQuote != 0) {
 		return lex.Span{} // of a usage: --user <user:password>  The user and the password
+	}
+	if closing && prose.IsLabel(t[from:to]) {
+		return lex.Span{} // <string name="password_hint">Enter your password</string>
 	}
 	for to > from && t[to-1] <= ' ' {
 		to--

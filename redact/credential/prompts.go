@@ -59,7 +59,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 	head := t[max(0, to-maxPrompt):to]
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
 	named := explained && s.sensitiveName(head[bytes.LastIndexByte(head, ' ')+1:], names.NoWhole|names.AtEnd)
-	if !named && !s.isPrompt(head) || about.IsReport(head) {
+	if !named && !s.isPrompt(head) || about.IsReport(head) || about.IsState(head, t[v.From:v.To]) {
 		return lex.Span{}
 	}
 	return v

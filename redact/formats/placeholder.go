@@ -40,7 +40,7 @@ func IsPlaceholder(b []byte) bool {
 	switch {
 	case n == 2 && (b[0] == '{' && b[1] == '}' || b[0] == '[' && b[1] == ']'):
 		return true
-	case b[0] == '$' && n == 2 && lex.IsDigit(b[1]):
+	case b[0] == '$' && n == 2 && lex.Classes[b[1]]&lex.IsAlnum != 0, b[0] == '$' && n == 6 && b[1] == '{' && string(b[3:]) == ":-}": // $1, $x, ${1:-}
 		return true
 	case b[0] == '$' && n > 4 && b[1] == '{' && bytes.Contains(b, []byte(":?")): // what is told if it is not set
 		return true
@@ -60,7 +60,7 @@ func IsPlaceholder(b []byte) bool {
 		return true // of a format
 	case b[0] == '%' && b[n-1] == '%' && n > 4:
 		return only(b[1:n-1], "a")
-	case isReference(b):
+	case isReference(b), isElement(b):
 		return true
 	case b[0] == ':':
 		return n > 2 && only(b[1:], "a") // a parameter of SQL, a symbol of Ruby
@@ -157,6 +157,20 @@ func isReference(b []byte) bool {
 		}
 	}
 	return namesSecret(b[last:]) && bytes.IndexByte(b, ':') < 0
+}
+
+// isElement reports whether b is an element of a variable, by its number, or a method of
+// it: argv[1], match[i].trim().
+func isElement(b []byte) bool {
+	open := bytes.IndexByte(b, '[')
+	if open < 1 || !lex.IsWords(b[:open]) {
+		return false
+	}
+	index, rest, ok := bytes.Cut(bytes.TrimRight(b[open+1:], ",;("), []byte("]"))
+	if !ok || len(index) == 0 || lex.CountDigits(index) != len(index) && len(index) > 1 {
+		return false
+	}
+	return len(rest) == 0 || rest[0] == '.' && lex.IsWords(rest)
 }
 
 // namesSecret reports whether a variable's name ends as that of a secret.

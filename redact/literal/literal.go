@@ -103,6 +103,10 @@ func (r *Reader) Value(i int) lex.Span {
 		for k < len(t) && t[k] > ' ' {
 			k++
 		}
+		switch string(t[i:k]) {
+		case "!Ref", "!GetAtt", "!ImportValue", "!FindInMap": // of CloudFormation: what has it
+			return lex.Span{}
+		}
 		if k+1 < len(t) && t[k] == ' ' && t[k+1] > ' ' && t[k+1] != '#' {
 			return lex.Span{From: i, To: max(k, r.Value(k+1).To)}
 		}
@@ -136,6 +140,9 @@ func (r *Reader) Value(i int) lex.Span {
 			}
 			return lex.Span{} // os.getenv("PASSWORD"), header.split(" ")
 		}
+		if t[to-1] == '[' && lex.IsWords(t[i:to-1]) && v.To+1 < len(t) && t[v.To+1] == ']' && lex.IsWords(t[v.From:v.To]) {
+			return lex.Span{} // config["db"]["password"]
+		}
 		if t[to-1] == '(' {
 			end, _ := r.parenthesis(to - 1)
 			if !lex.IsWords(t[i : to-1]) {
@@ -145,11 +152,11 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	if to > i && to < len(t) && t[to-1] == ',' && t[to] == ' ' { // f(salt, "SECRET")
-		if open := i + bytes.IndexByte(t[i:to], '('); open > i && lex.IsWords(t[i:open]) {
+		if open := i + bytes.IndexByte(t[i:to], '('); open > i && lex.IsWords(bytes.TrimRight(t[i:open], "0123456789")) {
 			end, closed := r.parenthesis(open)
 			quote := bytes.IndexAny(t[to:end], `"'`)
-			if closed && quote < 0 {
-				return lex.Span{} // of variables
+			if closed && quote < 0 || isParameter(t[open+1:to-1]) {
+				return lex.Span{} // of variables, of parameters: crypt($1, gen_salt('bf'))
 			}
 			if quote >= 0 && bytes.IndexByte(t[to:to+quote], '(') < 0 {
 				if v := r.Quoted(to+quote, 0); v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
@@ -188,6 +195,13 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	return lex.Span{From: i, To: to}
+}
+
+// isParameter reports whether the first argument of a function is a parameter of SQL, also
+// in another function: "$1", "concat($1".
+func isParameter(b []byte) bool {
+	b = b[bytes.LastIndexByte(b, '(')+1:]
+	return len(b) == 1 && b[0] == '?' || len(b) > 1 && (b[0] == '$' || b[0] == ':' || b[0] == '@' || b[0] == '%') && (lex.CountDigits(b[1:]) == len(b)-1 || b[0] != '$' && lex.IsWords(b[1:]))
 }
 
 // maxType and maxSpace limit a type, and what is looked at behind a string, in bytes.

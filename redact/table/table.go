@@ -20,17 +20,20 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 	if IsMarkup(t) {
 		found = f.markup(t, found)
 	}
-	inServer := false // the lines belong to a server that checks logins
+	inServer := false             // the lines belong to a server that checks logins
+	inBody, boxed := false, false // they are below the header of a table, the last one is of a table
 	for i := 0; i < len(t); {
 		end := lineEnd(t, i)
 		if t[i] > ' ' && t[i] != '}' {
 			inServer = isServer(t[i:end])
 		}
+		inBody = t[i] == '|' && (inBody || boxed && isRule(t[i:]))
+		boxed = t[i] == '|'
 		switch {
 		case isRecord(t[i:end]):
 			i, found = f.record(t, end+1, found)
 			continue
-		case f.readHeader(t, i, end):
+		case !inBody && f.readHeader(t, i, end):
 			var n int
 			if n, found = f.rows(t, f.header.body, found); n > f.header.body {
 				i = n
