@@ -2,7 +2,6 @@ package credential
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
@@ -79,7 +78,7 @@ func (s *Scanner) isPrompt(head []byte) bool {
 		}
 		from--
 	}
-	if tail := head[from:]; len(tail) <= names.MaxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && s.isTail(tail) {
+	if tail := head[from:]; len(tail) <= names.MaxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && s.sensitiveName(tail, names.NoWhole|names.AtEnd) {
 		return true
 	}
 	for i := 0; i < len(head); i++ {
@@ -93,20 +92,6 @@ func (s *Scanner) isPrompt(head []byte) bool {
 		switch rest := head[i:]; {
 		case len(rest) == 0, bytes.HasPrefix(rest, []byte(" for ")), bytes.HasPrefix(rest, []byte(" again")):
 			return true
-		}
-	}
-	return false
-}
-
-// isTail reports whether words name a secret, with the last of them.
-func (s *Scanner) isTail(words []byte) bool {
-	last := words[bytes.LastIndexByte(words, ' ')+1:]
-	if len(last) > 0 && last[0] >= utf8.RuneSelf {
-		return s.sensitiveName(words, names.NoWhole|names.AtEnd)
-	}
-	for _, word := range [...]string{"key", "code", "phrase", "passe", "string", "rekey", "answer", "acceso", "acesso", "secreta", "privada"} {
-		if bytes.EqualFold(last, []byte(word)) {
-			return s.sensitiveName(words, names.NoWhole|names.AtEnd)
 		}
 	}
 	return false
