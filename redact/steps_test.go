@@ -44,6 +44,7 @@ var hostileUnits = []string{
 	"Authorization: a b ", "password 7 a ", "ftp\nuser a b\n", "|password|a1b2|\n", ":pserver:a:b@", "x ? 'password' : ", "password=a_b(", "${a:?", `["password","a_token",`, "password: Optional[",
 	"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVpBQkNERUZHSElKS0xNTk9QUVJT\n", "44425f484f53543d6c6f63616c686f73740a44425f484f53543d6c6f63616c68\n", `\n`, "UABBAFMAUwBXAE8AUgBEAD0AaAB1AG4A",
 	"token=a[1] ", `token=a["b"]["c"]`, "token=crypt($1,", "password: access token a b ", "password: a.go: ", "auth: basic ", "password:a[", "|-|\n|password|a|\n", "token: !Ref a ",
+	"token=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "|┃password┃a1┃\n", "WIFI:T:WPA;P:a", ";P:", "password was set to ", "password﹕",
 	"read pw <<<a ", "read pw <<A\n", "read pw <<A\nA\n", "read <<<", `"a" | ConvertTo-SecureString `, "sshpass -f <(echo ", "radius server a\n key 7 a\n", "client {\n secret a\n",
 	`(setf (gethash "password" h) "a`, "(setf ", `[:a :password] "`, `password="a".concat("b"`, `.concat("a"`, `password="".concat(`,
 }

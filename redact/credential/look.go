@@ -33,7 +33,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
 	option, foreign := false, false
-	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) || table.IsMarkup(text) || bytes.Contains(text, []byte("<<<")) {
+	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) || table.IsMarkup(text) || table.IsBoxed(text) || bytes.Contains(text, []byte("<<<")) {
 		hint = lookTable
 	}
 	for i := 0; ; i++ {

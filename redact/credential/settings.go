@@ -12,6 +12,13 @@ import (
 func (s *Scanner) setting(name []byte, first, i int) lex.Span {
 	t := s.text
 	if t[i] == ':' {
+		if string(name) == "P" && first > 0 && t[first-1] == ';' && bytes.Contains(t[max(0, first-4*names.MaxPairName):first], []byte("WIFI:")) { // of a QR code
+			v := lex.Span{From: i + 1, To: i + 1}
+			for v.To < len(t) && t[v.To] > ' ' && (t[v.To] != ';' || t[v.To-1] == '\\') && lex.MarkLen(t[v.To:]) == 0 {
+				v.To++
+			}
+			return v
+		}
 		if len(name) == 1 && name[0]|0x20 == 'p' && i+2 < len(t) && t[i+1] == ' ' { // u: NAME p: SECRET
 			line := t[max(0, first-names.MaxPairName):first]
 			line = line[bytes.LastIndexByte(line, '\n')+1:]

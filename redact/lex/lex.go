@@ -297,10 +297,10 @@ func IsType(b []byte) bool {
 	return false
 }
 
-// IsWide reports whether b starts with the colon or the equals sign of Asia, of
-// three bytes.
+// IsWide reports whether b starts with the colon or the equals sign of Asia, wide or small,
+// of three bytes.
 func IsWide(b []byte) bool {
-	return len(b) > 2 && b[0] == 0xEF && b[1] == 0xBC && (b[2] == 0x9A || b[2] == 0x9D)
+	return len(b) > 2 && b[0] == 0xEF && (b[1] == 0xBC && (b[2] == 0x9A || b[2] == 0x9D) || b[1] == 0xB9 && (b[2] == 0x95 || b[2] == 0xA6))
 }
 
 // Pieces are strings that a program joins: "a" + "b", "a".concat("b").

@@ -288,6 +288,9 @@ func lineStart(t []byte, i int) int {
 // is between.
 func copula(t []byte, i int) (at int, says link) {
 	at = skipSpace(t, i)
+	if to := changedTo(t, at); to > 0 {
+		return to, becomes
+	}
 	limit := min(len(t), i+maxClause)
 	for words := 0; words < 8; words++ {
 		end := at
@@ -326,6 +329,37 @@ func copula(t []byte, i int) (at int, says link) {
 	}
 	return at, says
 }
+
+// changedTo returns where the value starts that a noun before i gets by a participle, 0 if
+// none follows: "was set to", "has been changed to".
+func changedTo(t []byte, i int) int {
+	done := false
+	for range 5 {
+		end := i
+		for end < len(t) && end-i < maxParticiple && 'a' <= t[end] && t[end] <= 'z' {
+			end++
+		}
+		switch string(t[i:end]) {
+		case "has", "been", "was", "is", "successfully":
+		case "set", "reset", "changed", "updated", "rotated":
+			done = true
+		case "to":
+			if done {
+				return skipSpace(t, end)
+			}
+			return 0
+		default:
+			return 0
+		}
+		if i = skipSpace(t, end); i == end {
+			return 0
+		}
+	}
+	return 0
+}
+
+// maxParticiple is the longest word that changedTo knows, in bytes.
+const maxParticiple = 12
 
 func skipSpace(t []byte, i int) int {
 	for from := i; i < len(t) && i-from < 16 && (t[i] == ' ' || t[i] == '\t'); {

@@ -125,9 +125,6 @@ var servers = [...]string{"radius server ", "radius {", "radius-server", "tacacs
 
 // isServer reports whether the line is one of them.
 func isServer(line []byte) bool {
-	if bytes.IndexByte([]byte("rtac"), line[0]) < 0 {
-		return false // most lines
-	}
 	for _, start := range &servers {
 		if bytes.HasPrefix(line, []byte(start)) {
 			return start != "client " || bytes.HasSuffix(bytes.TrimRight(line, " \r"), []byte("{"))

@@ -28,7 +28,7 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 	if h.separator = separatorOf(line, ruled); h.separator == 0 {
 		return false
 	}
-	if h.separator == '|' && !ruled && !isBoxed(line) {
+	if h.separator == '|' && !ruled && !IsBoxed(line) {
 		return false // commands with pipes between them
 	}
 	if h.columns = f.split(t, i, end, h.separator); h.separator == aligned {
@@ -109,13 +109,26 @@ func separatorOf(line []byte, ruled bool) byte {
 			return 0
 		}
 	}
-	if separator == 0 && bytes.Contains(line, []byte("│")) {
+	if separator == 0 && hasDrawn(line) {
 		return '|'
 	}
 	if separator == 0 && (gap || ruled) {
 		return aligned
 	}
 	return separator
+}
+
+// hasDrawn reports whether a line has a pipe that is drawn.
+func hasDrawn(line []byte) bool {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(line[i:], 0xE2)
+		if n < 0 {
+			return false
+		}
+		if i += n; pipeLen(line[i:]) > 0 {
+			return true
+		}
+	}
 }
 
 // readNames reads the names in the cells, and reports whether a column may have

@@ -10,6 +10,7 @@ package table
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/lex"
 )
@@ -25,7 +26,7 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 	for i := 0; i < len(t); {
 		end := lineEnd(t, i)
 		if t[i] > ' ' && t[i] != '}' {
-			inServer = isServer(t[i:end])
+			inServer = strings.IndexByte("rtac", t[i]) >= 0 && isServer(t[i:end]) // most lines are not
 		}
 		inBody = t[i] == '|' && (inBody || boxed && isRule(t[i:]))
 		boxed = t[i] == '|'
@@ -33,16 +34,15 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 		case isRecord(t[i:end]):
 			i, found = f.record(t, end+1, found)
 			continue
+		case inServer && t[i] <= ' ':
+			if c := shared(t[i:end]); c.From < c.To {
+				found = append(found, lex.Span{From: i + c.From, To: i + c.To})
+			}
 		case !inBody && f.readHeader(t, i, end):
 			var n int
 			if n, found = f.rows(t, f.header.body, found); n > f.header.body {
 				i = n
 				continue
-			}
-		}
-		if inServer && t[i] <= ' ' {
-			if c := shared(t[i:end]); c.From < c.To {
-				found = append(found, lex.Span{From: i + c.From, To: i + c.To})
 			}
 		}
 		if c := f.set(t[i:end]); c.From < c.To {
@@ -94,7 +94,7 @@ func (f *Finder) pair(t []byte, i, end int) lex.Span {
 		if c := (lex.Span{From: from, To: end}); isSecret(bytes.TrimRight(t[c.From:c.To], "\r"), false) {
 			return c
 		}
-	case isBoxed(line) && f.split(t, i, end, '|') == 2:
+	case IsBoxed(line) && f.split(t, i, end, '|') == 2:
 		if c := f.cells[1]; c.From < c.To && f.isSecret(t, f.cells[0]) && isSecret(t[c.From:c.To], true) {
 			return c
 		}
