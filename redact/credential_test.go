@@ -380,3 +380,37 @@ func TestBrokenEncodings(t *testing.T) {
 		t.Errorf("AppendText(%q) = %q", in, got)
 	}
 }
+
+// TestScreens hides all of a secret that a terminal breaks at its last column, and no line
+// below a secret that ends elsewhere.
+func TestScreens(t *testing.T) {
+	const token = "NqVwYS81VP7Hb1DX8pPd5khxE3pyIgKpaUnArl63XykWZeiNNCiia3anXn9k3ksu9mI4ROnl89Sm995ytbxAk7jqevt0MLaMRTve" +
+		"tw0tESulEETldq8b8Vw2zbJYAxyL1aCcTlN99mhWp708DwGw5HqXDgLVXZx3scB8fnvGNx6jvr7SIftR"
+	r := newRedactor(t, redact.Config{})
+	for _, width := range []int{80, 100, 132} {
+		for _, before := range []string{"$ echo DB_PASSWORD=", "ann@h:~$ export GITHUB_TOKEN=", "Authorization: Bearer "} {
+			for _, n := range []int{width - len(before) + 3, width + 40} {
+				screen := before + token[:n]
+				screen = screen[:width] + "\n" + screen[width:]
+				if len(screen) > 2*width+1 {
+					screen = screen[:2*width+1] + "\n" + screen[2*width+1:]
+				}
+				in := strings.Repeat("-", width) + "\n" + screen + "\nann@h:~$ ls"
+				got, rest, _ := strings.Cut(strings.TrimPrefix(string(r.AppendMessage(nil, []byte(in))), strings.Repeat("-", width)+"\n"+before), "]")
+				if !strings.HasPrefix(got, "[redacted len=") || rest != "\nann@h:~$ ls" {
+					t.Errorf("AppendMessage(%q) = %q, then %q", in, got, rest)
+				}
+			}
+		}
+	}
+	for _, in := range []string{
+		"A=1\nDB_PASSWORD=" + token[:68] + "\nHOST=localhost\n",
+		"A=1\nDB_PASSWORD=" + token[:60] + "\nls\n",
+	} {
+		before, behind, _ := strings.Cut(in, token[:60])
+		behind = behind[strings.IndexByte(behind, '\n'):]
+		if got := clean(r, in); !strings.HasPrefix(got, before+"[redacted len=") || !strings.HasSuffix(got, "]"+behind) {
+			t.Errorf("AppendText(%q) = %q", in, got)
+		}
+	}
+}

@@ -7,7 +7,7 @@
 // functions are found by packages formats, shell and call. Decoded texts are scanned
 // like others.
 //
-// The files, from the top: find, encoded, scan, columns, described, keys, look,
+// The files, from the top: find, encoded, screen, scan, columns, described, keys, look,
 // markup, assignment, pairs, prompts, under, settings, scanner.
 package credential
 
@@ -44,6 +44,9 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	}
 	if hint&lookEncoded != 0 {
 		s.scanEncoded()
+	}
+	if len(s.found) > 0 && hint&lookTable != 0 {
+		s.screened()
 	}
 	s.text, s.values.Text = nil, nil
 	return s.found
