@@ -120,6 +120,8 @@ func TestSecretsBesideTheirNames(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	const digest = `{"len":7,"hmac":""}`
 	for _, tt := range []struct{ in, want string }{
+		{`{"data":[112,119,61,104,117,110,116,101,114,50],"b":[[112, 119, 61, 104, 117, 110, 116, 101, 114, 50]]}`, `{"data":{"len":39,"hmac":""},"b":[{"len":39,"hmac":""}]}`},
+		{`{"data":[112,119,32,104,117,110,116,101,114,50],"b":[1,2,3],"c":[256,119,61,104,117,110,116,101,114,50],"d":[]}`, `{"data":[112,119,32,104,117,110,116,101,114,50],"b":[1,2,3],"c":[256,119,61,104,117,110,116,101,114,50],"d":[]}`},
 		{`{"h":["X-Api-Key","hunter2"]}`, `{"h":["X-Api-Key",` + digest + `]}`},
 		{`{"h":[["Accept","x"],["Authorization","hunter2"]]}`, `{"h":[["Accept","x"],["Authorization",` + digest + `]]}`},
 		{`{"h":["password",["hunter2"]]}`, `{"h":["password",{"len":11,"hmac":""}]}`},

@@ -317,6 +317,9 @@ func (p *pass) list(i, depth int) int {
 	if depth > maxDepth {
 		return p.shape(i)
 	}
+	if p.r.strict && p.holdsBytes(i) {
+		return p.digest(i)
+	}
 	p.out = append(p.out, '[')
 	base := len(p.out)
 	option := false // the last element was the option --password or the like
@@ -359,6 +362,28 @@ func (p *pass) list(i, depth int) int {
 	}
 	p.out = append(p.out, ']')
 	return i
+}
+
+// holdsBytes reports whether the list at raw[i] has the bytes of a text with a credential as
+// numbers, as Node.js writes a Buffer and JavaScript an array of bytes.
+func (p *pass) holdsBytes(i int) bool {
+	const least = 8 // of a name and a value
+	text := p.spare[:0]
+	for i, more := p.raw.First(i); more; i, more = p.raw.Next(i, ']') {
+		token, next := p.scalar(i)
+		n := 0
+		for _, c := range token {
+			if n = 10*n + int(c-'0'); !lex.IsDigit(c) || n > 255 {
+				return false
+			}
+		}
+		if len(token) == 0 {
+			return false
+		}
+		text, i = append(text, byte(n)), next
+	}
+	p.spare = text
+	return len(text) >= least && lex.IsText(text) && len(p.scan.Find(text)) > 0
 }
 
 // element writes the string at raw[i], whose part behind at has a secret of

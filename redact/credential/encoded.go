@@ -268,7 +268,9 @@ const minWrapped = 56
 // the encoding starting at any byte.
 func (s *Scanner) hides(run []byte) bool {
 	u := s.unwrap
-	for skip := range 4 {
+	u.text = lex.AppendUnhex(u.text[:0], run)
+	isHex := len(u.text) == len(run)/2 // which base64 of a text is not
+	for skip := 0; skip < 4 && !isHex; skip++ {
 		u.text = lex.Narrowed(lex.AppendBase64(u.text[:0], run[skip:]))
 		if u.finds() {
 			return true

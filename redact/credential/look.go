@@ -36,6 +36,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) || table.IsMarkup(text) || table.IsBoxed(text) || bytes.Contains(text, []byte("<<<")) {
 		hint = lookTable
 	}
+	if bytes.Contains(text, []byte(" your ")) {
+		hint |= lookSaid
+	}
 	for i := 0; ; i++ {
 		run := i
 		for i < len(text) && lex.Classes[text[i]]&lex.IsAlnum != 0 {

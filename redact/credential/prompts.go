@@ -23,7 +23,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 		from++
 	}
 	if from == i+1 || from == len(t) || t[from] <= ' ' || t[from] == '%' || lex.MarkLen(t[from:]) > 0 {
-		return lex.Span{}
+		return s.codes(i)
 	}
 	v := lex.Span{From: from, To: from}
 	quoted := lex.Classes[t[from]]&lex.IsQuote != 0
@@ -37,7 +37,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 		v.To = from
 	}
 	if from < len(t) && t[from] != '\n' && t[from] != '\r' && t[from] != ';' && (quoted || lex.Classes[t[from]]&lex.IsQuote == 0) {
-		return lex.Span{}
+		return s.codes(i)
 	}
 	to, explained := i, false
 	for to > 0 && i-to < maxGap && t[to-1] == ' ' {
@@ -59,6 +59,38 @@ func (s *Scanner) prompted(i int) lex.Span {
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
 	named := explained && s.sensitiveName(head[bytes.LastIndexByte(head, ' ')+1:], names.NoWhole|names.AtEnd)
 	if !named && !s.isPrompt(head) || about.IsReport(head) || about.IsState(head, t[v.From:v.To]) {
+		return lex.Span{}
+	}
+	return v
+}
+
+// codes finds the codes behind a name of several words whose colon is at i, on its line or
+// below: "recovery codes: 1a2b-3c4d 5e6f-7a8b". Each has a digit and no other byte than a
+// token.
+func (s *Scanner) codes(i int) lex.Span {
+	t := s.text
+	if i == 0 || t[i-1] != 's' || t[i] != ':' {
+		return lex.Span{}
+	}
+	v, n := lex.Span{}, 0
+	for at := i + 1; at < len(t); n++ {
+		for at < len(t) && (t[at] <= ' ' || t[at] == ',') {
+			at++
+		}
+		to := at
+		for to < len(t) && to-at <= names.MaxPairName && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] == '-') {
+			to++
+		}
+		if to-at < 6 || !bytes.ContainsAny(t[at:to], "0123456789") || to < len(t) && t[to] > ' ' && t[to] != ',' {
+			break
+		}
+		if n == 0 {
+			v.From = at
+		}
+		v.To, at = to, to
+	}
+	head := t[max(0, i-maxPrompt):i]
+	if n < 2 || !s.isPrompt(head[bytes.LastIndexByte(head, '\n')+1:]) {
 		return lex.Span{}
 	}
 	return v

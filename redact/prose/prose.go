@@ -23,6 +23,7 @@ const maxWords = 12
 
 // Find adds the secrets that the sentences of t tell, in time linear in t.
 func Find(t []byte, found []lex.Span) []lex.Span {
+	found = codes(t, found)
 	for i := 0; i < len(t); {
 		if !inWord(t[i]) {
 			i++
@@ -53,6 +54,44 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		}
 	}
 	return found
+}
+
+// codes adds the codes that messages tell before their names: "123456 is your login code",
+// "use 123456 as your PIN".
+func codes(t []byte, found []lex.Span) []lex.Span {
+	const your = " your "
+	for at := 0; ; at += len(your) {
+		n := bytes.Index(t[at:], []byte(your))
+		if n < 0 {
+			return found
+		}
+		at += n
+		before, ok := bytes.CutSuffix(t[max(0, at-maxClause):at], []byte(" is"))
+		if !ok {
+			before, ok = bytes.CutSuffix(before, []byte(" as"))
+		}
+		code := before[bytes.LastIndexAny(before, " \n:")+1:]
+		digits := lex.CountDigits(code[bytes.LastIndexByte(code, '-')+1:])
+		if !ok || len(code) > 12 || digits < 4 || digits > 8 || lex.IsDigit(code[0]) && lex.CountDigits(code) < digits || !lex.IsDigit(code[len(code)-1]) {
+			continue
+		}
+		rest := t[at+len(your) : min(len(t), at+maxClause)]
+		for words := 0; words < 5; words++ {
+			end := 0
+			for end < len(rest) && inWord(rest[end]) {
+				end++
+			}
+			if kind := nounOf(rest[:end]); kind != noNoun && kind != logins {
+				to := at - len(" is")
+				found = append(found, lex.Span{From: to - len(code), To: to})
+				break
+			}
+			if end == len(rest) || rest[end] != ' ' {
+				break
+			}
+			rest = rest[end+1:]
+		}
+	}
 }
 
 // isTelling reports whether the noun t[from:to] is a word on its own, with a
