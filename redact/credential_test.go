@@ -370,6 +370,11 @@ func TestBrokenEncodings(t *testing.T) {
 		{"indented", "blob: |\n  %s\nother: x", broken(base64.StdEncoding.EncodeToString([]byte(file)), 76, "\n  ")},
 		{"in a string in a string", `{"blob": "%s"}`, broken(base64.StdEncoding.EncodeToString([]byte(file)), 76, `\n`)},
 		{"xxd -p", "xxd -r -p > x <<EOF\n%s\nEOF", broken(hex.EncodeToString([]byte(file)), 60, "\n")},
+		{"hexdump -C", "$ hexdump -C .env\n%s\n$ ls", dumped(file, "%08x  % x  |%s|")},
+		{"xxd", "%s\nls\n", dumped(file, "%08x: %x  %s")},
+		{"tcpdump -X", "\n%s\nls\n", dumped(file, "\t0x%04x:  %x  %s")},
+		{"od -tx1", "ls\n%s\nls", dumped(file, "%07o % x%.0s")},
+		{"a literal of SQL", "SELECT %s;", "0x" + hex.EncodeToString([]byte(file))},
 		{"PowerShell", "powershell -EncodedCommand %s", base64.StdEncoding.EncodeToString(wide(command))},
 	} {
 		in := fmt.Sprintf(tt.around, tt.text)
@@ -386,6 +391,25 @@ func TestBrokenEncodings(t *testing.T) {
 	if got := clean(r, in); got != in {
 		t.Errorf("AppendText(%q) = %q", in, got)
 	}
+}
+
+// dumped returns text as dumps show it, 16 bytes a line: the offset, the bytes and the text.
+func dumped(text, format string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i += 16 {
+		part := text[i:min(len(text), i+16)]
+		shown := strings.ReplaceAll(part, "\n", ".")
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if strings.Contains(format, "% x") {
+			fmt.Fprintf(&b, strings.Replace(format, "% x", "%-50s", 1), i, fmt.Sprintf("% x", part), shown)
+			continue
+		}
+		groups := regexp.MustCompile(`.{4}`).ReplaceAllString(hex.EncodeToString([]byte(part)), "$0 ")
+		fmt.Fprintf(&b, strings.Replace(format, "%x", "%-40s", 1), i, groups, shown)
+	}
+	return b.String()
 }
 
 // TestScreens hides all of a secret that a terminal breaks at its last column, and no line

@@ -246,6 +246,31 @@ func (s *Scanner) wrapped() {
 	}
 }
 
+// dumps adds the lines of a dump of bytes that hold a credential together.
+func (s *Scanner) dumps() {
+	t, u := s.text, s.unwrapper()
+	for i := 0; i < len(t); {
+		u.text = u.text[:0]
+		end, next := i, i // of the lines of a dump, and of the line behind them
+		for read := -1; read < len(u.text) && next < len(t); {
+			read, end = len(u.text), next
+			next = len(t)
+			if n := bytes.IndexByte(t[end:], '\n'); n >= 0 {
+				next = end + n + 1
+			}
+			u.text = lex.AppendDumped(u.text, t[end:next])
+			if read < len(u.text) {
+				end = next
+			}
+		}
+		if len(u.text) > 0 && u.finds() {
+			s.found = append(s.found, lex.Span{From: i, To: i + len(bytes.TrimRight(t[i:end], "\r\n"))})
+		}
+		i = next
+	}
+	s.merge()
+}
+
 // nextLine returns the index behind the white space at i, also that of strings in strings.
 func nextLine(t []byte, i int) int {
 	for i < len(t) {
@@ -268,6 +293,9 @@ const minWrapped = 56
 // the encoding starting at any byte.
 func (s *Scanner) hides(run []byte) bool {
 	u := s.unwrap
+	if run[0] == '0' && run[1]|0x20 == 'x' { // 0x70617373 of SQL and C
+		run = run[2:]
+	}
 	u.text = lex.AppendUnhex(u.text[:0], run)
 	isHex := len(u.text) == len(run)/2 // which base64 of a text is not
 	for skip := 0; skip < 4 && !isHex; skip++ {

@@ -11,7 +11,11 @@
 // markup, assignment, pairs, prompts, under, settings, scanner.
 package credential
 
-import "auditproxy/redact/lex"
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+)
 
 // Find returns the credentials in text, in order and apart, in the
 // scanner's memory, in time linear in text.
@@ -45,7 +49,10 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	if hint&lookEncoded != 0 {
 		s.scanEncoded()
 	}
-	if len(s.found) > 0 && hint&lookTable != 0 {
+	if hint&lookTable != 0 {
+		if bytes.Contains(text, []byte("000")) { // of an offset
+			s.dumps()
+		}
 		s.screened()
 	}
 	s.text, s.values.Text = nil, nil

@@ -145,6 +145,39 @@ func AppendUnhex(dst, b []byte) []byte {
 	return dst
 }
 
+// AppendDumped appends the bytes that a line of a dump shows in hexadecimal, in groups behind
+// its offset, as xxd, hexdump -C, od -tx1 and tcpdump -X print it: nothing of another line.
+func AppendDumped(dst, line []byte) []byte {
+	const most = 16 // bytes of a line
+	i := len(line) - len(bytes.TrimLeft(line, " \t"))
+	if bytes.HasPrefix(line[i:], []byte("0x")) {
+		i += len("0x")
+	}
+	from := i
+	for i < len(line) && Unhex[line[i]] < 16 {
+		i++
+	}
+	colon := i < len(line) && line[i] == ':'
+	if n := i - from; n < 4 || n > 8 || n < 7 && !colon {
+		return dst
+	}
+	if colon {
+		i++
+	}
+	for base := len(dst); i < len(line) && len(dst)-base < most; {
+		gap := len(line[i:]) - len(bytes.TrimLeft(line[i:], " "))
+		from = i + gap
+		for i = from; i < len(line) && Unhex[line[i]] < 16; {
+			i++
+		}
+		if n := i - from; gap == 0 || gap > 2 || n == 0 || n%2 != 0 || n > 8 || i < len(line) && line[i] > ' ' {
+			break // the text
+		}
+		dst = AppendUnhex(dst, line[from:i])
+	}
+	return dst
+}
+
 // AppendPercent appends b without its percent-encoding (RFC 3986, 2.1).
 func AppendPercent(dst, b []byte) []byte {
 	for i := 0; i < len(b); i++ {

@@ -25,9 +25,7 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 	inBody, boxed := false, false // they are below the header of a table, the last one is of a table
 	for i := 0; i < len(t); {
 		end := lineEnd(t, i)
-		if t[i] > ' ' && t[i] != '}' {
-			inServer = strings.IndexByte("rtac", t[i]) >= 0 && isServer(t[i:end]) // most lines are not
-		}
+		inServer = inServer && (t[i] <= ' ' || t[i] == '}') || strings.IndexByte("rtac", t[i]) >= 0 && isServer(t[i:end]) // most lines are not
 		inBody = t[i] == '|' && (inBody || boxed && isRule(t[i:]))
 		boxed = t[i] == '|'
 		switch {
