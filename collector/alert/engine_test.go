@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -313,6 +315,31 @@ func TestStream(t *testing.T) {
 		stop()
 		if diff := cmp.Diff([]uint64{1}, told); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestMarkFails has the store take no marks for hours, twice: the log says so once each
+// time.
+func TestMarkFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		core, logs := observer.New(zap.WarnLevel)
+		stop := start(t, engine(t, s, "a", func(c *alert.Config) { c.Log = zap.New(core) }))
+		for range 2 {
+			s.failing(func(what string) fault {
+				if what == "set marks" {
+					return lost
+				}
+				return none
+			})
+			wait(t, 3*time.Hour)
+			s.failing(func(string) fault { return none })
+			wait(t, 10*time.Minute)
+		}
+		stop()
+		if n := logs.FilterMessage("the mark of what is evaluated was not written").Len(); n != 2 {
+			t.Errorf("said %d times, want 2", n)
 		}
 	})
 }

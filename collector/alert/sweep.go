@@ -14,19 +14,20 @@ import (
 )
 
 // keep moves this run's mark, also during a sweep: others take a mark that stands
-// still for that of a dead run.
+// still for that of a dead run. A problem is logged once while it lasts.
 func (e *Engine) keep(ctx context.Context) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
-	written := uint64(0)
+	written, said := uint64(0), ""
 	for idle := markIdle; ; idle++ {
 		e.mu.Lock()
 		number := e.number
 		e.mu.Unlock()
 		if idle >= markIdle || number != written {
 			if err := errors.Join(e.setMark(ctx, false), e.lookPassed(ctx)); err == nil {
-				idle, written = 0, number
-			} else if ctx.Err() == nil {
+				idle, written, said = 0, number, ""
+			} else if err.Error() != said && ctx.Err() == nil {
+				said = err.Error()
 				e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
 			}
 		}

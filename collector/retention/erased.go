@@ -58,10 +58,15 @@ func (e *Erased) Load(ctx context.Context) error {
 	return nil
 }
 
-// Run keeps the sessions current until ctx ends.
+// Run keeps the sessions current until ctx ends. A problem is logged once while it
+// lasts.
 func (e *Erased) Run(ctx context.Context, log *zap.Logger) error {
-	for wait.For(ctx, refresh) == nil {
-		if err := e.Load(ctx); err != nil && ctx.Err() == nil {
+	for said := ""; wait.For(ctx, refresh) == nil; {
+		err := e.Load(ctx)
+		if err == nil {
+			said = ""
+		} else if err.Error() != said && ctx.Err() == nil {
+			said = err.Error()
 			log.Warn("erased sessions not known", zap.Error(err))
 		}
 	}
