@@ -466,15 +466,24 @@ func testEraseAgainLater(t *testing.T, f *fixture) {
 	f.once(f.job())
 	f.want("SELECT count() FROM audit.alerts", "0")
 	f.exec("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_key, raw) VALUES (now(), 't', '" + erased.SessionID + "', 'x')")
-	// Only what was erased says whose letter this is.
-	for kind, value := range map[string]string{retention.HoldTenant: "acme", retention.HoldUser: "ann"} {
+	// A table of somebody's own, and another session, of which something arrives: then
+	// all is erased again that no hold is on. Only what was erased says whose rows and
+	// letters these are.
+	other := f.ended(audit.Record{Tenant: "bank", User: "bob"})
+	f.erase(erasure(retention.HoldUser, "bob"))
+	f.exec("CREATE TABLE audit.notes (session_id String) ENGINE = MergeTree ORDER BY session_id")
+	defer f.exec("DROP TABLE audit.notes")
+	f.exec("INSERT INTO audit.notes VALUES ('" + erased.SessionID + "')")
+	const left = "SELECT (SELECT count() FROM audit.dead_letters), (SELECT count() FROM audit.notes)"
+	for kind, value := range map[string]string{retention.HoldTenant: "acme", retention.HoldUser: "ann", retention.HoldSession: erased.SessionID} {
+		f.exec("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_key, kafka_offset, raw) VALUES (now(), 't', '" + other.SessionID + "', 1, 'x')")
 		h := f.hold(kind, value)
 		f.once(f.job())
-		f.want("SELECT count() FROM audit.dead_letters", "1")
+		f.want(left, "1\t1")
 		if err := retention.RemoveHold(t.Context(), f.db, h, retention.Removed{At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.once(f.job())
-	f.want("SELECT count() FROM audit.dead_letters", "0")
+	f.want(left, "0\t0")
 }
