@@ -14,6 +14,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -127,7 +128,7 @@ func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
 		removed, err := j.removeAll(ctx, t, c)
 		all = append(all, removed...)
 		if err != nil {
-			return all, err
+			return all, errors.Join(err, j.purge(ctx, c)) // of the tables before
 		}
 	}
 	if dry {
