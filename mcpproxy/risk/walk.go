@@ -39,20 +39,15 @@ func (w *walk) arguments(t *Tool, i int) int {
 // object looks at the object at b[i], which is the value of an argument. has is
 // not nil if its members are the arguments of t.
 func (w *walk) object(i int, t *Tool, of argument, has *required) int {
+	if w.depth == maxLevels {
+		return w.opaque(i)
+	}
 	var parts argv // of {"command": "rm", "args": ["-rf", "/"]}
 	i, more := w.b.First(i)
 	for more {
 		lit, value := w.b.Name(i)
 		if value < 0 {
 			return -1
-		}
-		if w.depth == maxLevels {
-			w.found(detector.Opaque)
-			if i = w.b.Skip(value); i < 0 {
-				return -1
-			}
-			i, more = w.b.Next(i, '}')
-			continue
 		}
 		w.push(lit.Inner, 0)
 		name := w.decodedName(lit)
@@ -199,6 +194,9 @@ func (w *walk) decoded(s jsontext.String) []byte {
 
 // list looks at the list at b[i].
 func (w *walk) list(i int, t *Tool, arg argument) int {
+	if w.depth == maxLevels {
+		return w.opaque(i)
+	}
 	from, n := i, 0
 	lists, strings := arg&list != 0, 0
 	arg &^= list
@@ -206,14 +204,6 @@ func (w *walk) list(i int, t *Tool, arg argument) int {
 	// The words of one command, or several commands.
 	single := more && arg&commandLine != 0 && w.depth > 0 && !isPlural(w.path[w.depth-1].name) && w.isArgv(i)
 	for ; more; n++ {
-		if w.depth == maxLevels {
-			w.found(detector.Opaque)
-			if i = w.b.Skip(i); i < 0 {
-				return -1
-			}
-			i, more = w.b.Next(i, ']')
-			continue
-		}
 		w.push(nil, n)
 		each := arg
 		if w.b[i] == '"' {
@@ -236,6 +226,14 @@ func (w *walk) list(i int, t *Tool, arg argument) int {
 		w.joined(nil, w.b[from:i])
 	}
 	return i
+}
+
+// opaque passes over the object or list at b[i], which is too deep to look at.
+func (w *walk) opaque(i int) int {
+	if _, more := w.b.First(i); more {
+		w.found(detector.Opaque)
+	}
+	return w.b.Skip(i)
 }
 
 // isArgv reports whether the list whose first element is at b[i] is a command
@@ -349,20 +347,15 @@ func (w *walk) toolOf(name string) *Tool {
 
 // call looks at the members of an item that calls t.
 func (w *walk) call(i int, t *Tool) int {
+	if w.depth == maxLevels {
+		return w.opaque(i)
+	}
 	called := false
 	i, more := w.b.First(i)
 	for more {
 		name, value := w.b.Name(i)
 		if value < 0 {
 			return -1
-		}
-		if w.depth == maxLevels {
-			w.found(detector.Opaque)
-			if i = w.b.Skip(value); i < 0 {
-				return -1
-			}
-			i, more = w.b.Next(i, '}')
-			continue
 		}
 		w.push(name.Inner, 0)
 		switch decoded := w.decodedName(name); {
@@ -380,7 +373,7 @@ func (w *walk) call(i int, t *Tool) int {
 		w.pop()
 		i, more = w.b.Next(i, '}')
 	}
-	if !called && w.depth < maxLevels {
+	if !called {
 		w.push([]byte("arguments"), 0)
 		w.arguments(t, len(w.b))
 		w.pop()
