@@ -81,12 +81,6 @@ func (c *Config) signals() (list []Signal) {
 	return list
 }
 
-// Validate returns all problems of the configuration.
-func (c Config) Validate() error {
-	_, err := c.targets()
-	return err
-}
-
 // targets returns the target of each signal in the order of sending, or all
 // problems of the configuration.
 func (c *Config) targets() (list []target, err error) {

@@ -47,7 +47,7 @@ func TestValidate(t *testing.T) {
 		{"https and insecure", Config{Name: "a", Target: Target{Endpoint: "https://otel", Insecure: true}}, []string{"insecure is set"}},
 		{"http and TLS", Config{Name: "a", Target: Target{Endpoint: "http://otel", TLS: &tls.Config{}}}, []string{"TLS is configured"}},
 	} {
-		err := tt.c.Validate()
+		_, err := tt.c.targets()
 		if (err == nil) != (tt.want == nil) || strings.Contains(fmt.Sprint(err), "canary") {
 			t.Errorf("%s: %v", tt.name, err)
 		}

@@ -197,15 +197,6 @@ func (s *Server) Stop() {
 	})
 }
 
-// Kill ends the server at once.
-func (s *Server) Kill() {
-	s.once.Do(func() {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait() // it says that it was killed
-		s.stdin.Close()
-	})
-}
-
 // Open returns connections as a user, which are closed with the test.
 func (s *Server) Open(t testing.TB, user, password string) ch.Conn {
 	t.Helper()
