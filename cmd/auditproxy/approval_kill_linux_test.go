@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -45,22 +44,13 @@ func TestWaitingCallsAndKills(t *testing.T) {
 	}
 	seed, proxy := seed(t), program(t)
 	var executed, asked, unknown, approved atomic.Int64
-	t.Run("group", func(t *testing.T) {
-		for worker := range 2 {
-			t.Run(strconv.Itoa(worker), func(t *testing.T) {
-				t.Parallel()
-				for n := worker; n < kills && !t.Failed(); n += 2 {
-					t.Run(strconv.Itoa(n), func(t *testing.T) {
-						k := &waitingKill{t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), given: make(map[int]bool)}
-						k.run(proxy, n)
-						executed.Add(int64(k.executed))
-						asked.Add(int64(k.asked))
-						unknown.Add(int64(k.unknown))
-						approved.Add(int64(k.unknownApproved))
-					})
-				}
-			})
-		}
+	eachKill(t, seed, kills, func(t *testing.T, random *rand.Rand, n int) {
+		k := &waitingKill{t: t, random: random, given: make(map[int]bool)}
+		k.run(proxy, n)
+		executed.Add(int64(k.executed))
+		asked.Add(int64(k.asked))
+		unknown.Add(int64(k.unknown))
+		approved.Add(int64(k.unknownApproved))
 	})
 	t.Logf("%d calls asked about, %d executed; %d unknown while they waited, %d unknown after their approval",
 		asked.Load(), executed.Load(), unknown.Load(), approved.Load())

@@ -36,25 +36,30 @@ func TestProxyKills(t *testing.T) {
 	}
 	seed, proxy := seed(t), program(t)
 	var executed, unknown atomic.Int64
-	t.Run("group", func(t *testing.T) {
-		for worker := range 2 {
-			t.Run(strconv.Itoa(worker), func(t *testing.T) {
-				t.Parallel()
-				for n := worker; n < kills && !t.Failed(); n += 2 {
-					t.Run(strconv.Itoa(n), func(t *testing.T) {
-						k := &killing{t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), next: n%10 == 9}
-						e, u := k.run(proxy)
-						executed.Add(int64(e))
-						unknown.Add(int64(u))
-					})
-				}
-			})
-		}
+	eachKill(t, seed, kills, func(t *testing.T, random *rand.Rand, n int) {
+		k := &killing{t: t, random: random, next: n%10 == 9}
+		e, u := k.run(proxy)
+		executed.Add(int64(e))
+		unknown.Add(int64(u))
 	})
 	t.Logf("%d calls executed, %d of unknown outcome", executed.Load(), unknown.Load())
 	if executed.Load() == 0 || unknown.Load() == 0 {
 		t.Error("the kills hit no load")
 	}
+}
+
+// eachKill calls kill for each of a number of kills, two at a time, until one fails.
+func eachKill(t *testing.T, seed uint64, kills int, kill func(t *testing.T, random *rand.Rand, n int)) {
+	t.Run("group", func(t *testing.T) {
+		for worker := range 2 {
+			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+				t.Parallel()
+				for n := worker; n < kills && !t.Failed(); n += 2 {
+					t.Run(strconv.Itoa(n), func(t *testing.T) { kill(t, rand.New(rand.NewPCG(seed, uint64(n))), n) })
+				}
+			})
+		}
+	})
 }
 
 // A killing is one run of a proxy under load until it is killed.

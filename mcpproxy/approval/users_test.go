@@ -235,15 +235,20 @@ func (p place) mustAs(t *testing.T, uid int, cfg Config) party {
 	return one
 }
 
+// newSharedPlace returns a place of root's with the agent's proxy, another program of
+// the agent's user, and a reviewer's.
+func newSharedPlace(t *testing.T) (p place, proxy, same, good party) {
+	t.Helper()
+	p = newPlace(t, 0, 0o3770)
+	return p, p.mustAs(t, agent, strict), p.mustAs(t, agent, Config{People: true}), p.mustAs(t, reviewer, Config{People: true})
+}
+
 // strict are the approvers of a directory in which agents may not answer.
 var strict = Config{Approvers: []string{"61002"}}
 
 // A user who may answer does so in a shared directory, and nobody else.
 func TestOnlyApproversAnswer(t *testing.T) {
-	p := newPlace(t, 0, 0o3770)
-	proxy := p.mustAs(t, agent, strict)
-	same := p.mustAs(t, agent, Config{People: true})
-	good := p.mustAs(t, reviewer, Config{People: true})
+	p, proxy, same, good := newSharedPlace(t)
 	bad := p.mustAs(t, other, Config{People: true})
 
 	proxy.do("ask q1", "ok")
@@ -274,10 +279,7 @@ func TestOnlyApproversAnswer(t *testing.T) {
 // The agent cannot use what an approver wrote about another call: it can neither
 // move nor link it, and the answer names its question.
 func TestAnswersCannotBeMoved(t *testing.T) {
-	p := newPlace(t, 0, 0o3770)
-	proxy := p.mustAs(t, agent, strict)
-	same := p.mustAs(t, agent, Config{People: true})
-	good := p.mustAs(t, reviewer, Config{People: true})
+	_, proxy, same, good := newSharedPlace(t)
 
 	proxy.do("ask harmless", "ok")
 	proxy.do("ask harmful", "ok")
@@ -295,10 +297,7 @@ func TestAnswersCannotBeMoved(t *testing.T) {
 // The proxy's user can rewrite the question that a person reads. The answer
 // tells which one it was.
 func TestAnswerToChangedQuestion(t *testing.T) {
-	p := newPlace(t, 0, 0o3770)
-	proxy := p.mustAs(t, agent, strict)
-	same := p.mustAs(t, agent, Config{People: true})
-	good := p.mustAs(t, reviewer, Config{People: true})
+	p, proxy, same, good := newSharedPlace(t)
 	proxy.do("ask q1", "ok")
 	text, err := os.ReadFile(filepath.Join(p.dir, "q1.json"))
 	if err != nil {
@@ -338,10 +337,7 @@ func TestRootAnswers(t *testing.T) {
 
 // Tools are always allowed by approvers alone, for a server and what was found.
 func TestAlwaysInSharedDirectory(t *testing.T) {
-	p := newPlace(t, 0, 0o3770)
-	proxy := p.mustAs(t, agent, strict)
-	same := p.mustAs(t, agent, Config{People: true})
-	good := p.mustAs(t, reviewer, Config{People: true})
+	_, proxy, same, good := newSharedPlace(t)
 	proxy.do("ask q1", "ok")
 	proxy.do("allows send_keys 0123456789abcdef", "none")
 	good.do("give q1 always Ann", "ok")
@@ -385,10 +381,7 @@ func TestAlwaysInSharedDirectory(t *testing.T) {
 
 // An agent that makes the directory of the entries first could move them.
 func TestAlwaysDirectoryOfTheAgent(t *testing.T) {
-	p := newPlace(t, 0, 0o3770)
-	proxy := p.mustAs(t, agent, strict)
-	same := p.mustAs(t, agent, Config{People: true})
-	good := p.mustAs(t, reviewer, Config{People: true})
+	_, proxy, same, good := newSharedPlace(t)
 	same.do("mkdir always", "ok")
 	proxy.do("ask q1", "ok")
 	for _, step := range []string{"give q1 always Ann"} {

@@ -30,27 +30,12 @@ func TestFilterFindsAll(t *testing.T) {
 	for _, r := range records {
 		line := audit.AppendRecord(nil, &r)
 		for _, w := range words {
-			for _, flag := range []string{"--tool", "--method", "--tier", "--outcome", "--kind", "--decision", "--risk", "--detector"} {
-				var cfg LogConfig
-				switch list := []string{w}; flag {
-				case "--tool":
-					cfg.Tool = list
-				case "--method":
-					cfg.Method = list
-				case "--tier":
-					cfg.Tier = list
-				case "--outcome":
-					cfg.Outcome = list
-				case "--kind":
-					cfg.Kind = list
-				case "--decision":
-					cfg.Decision = list
-				case "--risk":
-					cfg.Risk = list
-				case "--detector":
-					cfg.Detector = list
-				}
-				f, _ := newFilter(cfg) // a word that is not an outcome still makes a filter
+			var c LogConfig
+			for flag, list := range map[string]*[]string{"--tool": &c.Tool, "--method": &c.Method, "--tier": &c.Tier, "--outcome": &c.Outcome,
+				"--kind": &c.Kind, "--decision": &c.Decision, "--risk": &c.Risk, "--detector": &c.Detector} {
+				c = LogConfig{}
+				*list = []string{w}
+				f, _ := newFilter(c) // a word that is not an outcome still makes a filter
 				if f.match(&r, recordOutcome(&r)) {
 					matches++
 					if !f.mayMatch(line) {
