@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
@@ -54,18 +52,13 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 		Short:   "print what a policy would have done to stored calls",
 		Long:    policyReplayLong,
 		Example: policyReplayExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("policy replay needs the policy: auditcollector policy replay FILE, or preset:NAME")
-			}
-			return nil
-		},
+		Args:    replay.OnePolicy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := o.Selection(time.Now())
 			if err = errors.Join(cli.CheckFormat(format), err); err != nil {
 				return err
 			}
-			l, err := a.loadPolicy(args[0])
+			l, err := gate.LoadNamed(args[0], risk.Config{Home: a.getenv("HOME")})
 			if err != nil {
 				return err
 			}
@@ -80,27 +73,11 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 				return report.Write(a.stdout, format == "json", terminal.IsTerminal(a.stdout) && a.getenv("NO_COLOR") == "", time.Local)
 			})
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return replay.CompletePolicy(gate.PresetPrefix, word)
-		},
+		ValidArgsFunction: replay.CompletePolicy,
 	}
 	o.Add(cmd)
 	cli.AddFormat(cmd, &format)
 	return cmd
-}
-
-func (a *app) loadPolicy(file string) (gate.Loaded, error) {
-	if !strings.HasPrefix(file, gate.PresetPrefix) {
-		abs, err := filepath.Abs(file)
-		if err != nil {
-			return gate.Loaded{}, fmt.Errorf("reading policy %q: %w", file, err)
-		}
-		file = abs
-	}
-	return gate.Config{File: file, Risk: risk.Config{Home: a.getenv("HOME")}}.Load()
 }
 
 // sortedAtOnce is how many calls ClickHouse sorts in memory at a time.

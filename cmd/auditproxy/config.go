@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/cmd/internal/gate"
+	"auditproxy/deploy/policies"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/redact"
 	"auditproxy/redact/names"
@@ -79,7 +79,7 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "drain", Kind: cli.Duration, Default: "500ms", Usage: "longest wait at the end, at least 100ms"},
 		{Name: "on_audit_failure", Kind: cli.Choice, Default: "deny", Choices: []string{"deny", "allow"}, Usage: "what to do with calls that cannot be recorded"},
 		{Name: "ambiguous", Kind: cli.Choice, Default: "record", Choices: []string{"record", "deny"}, Usage: "what to do with messages that two servers could read differently"},
-		{Name: "policy.file", Kind: cli.Path, Prefix: gate.PresetPrefix, Usage: "policy that decides about calls: a file, or preset:NAME; none: nothing is decided"},
+		{Name: "policy.file", Kind: cli.Path, Prefix: policies.Prefix, Usage: "policy that decides about calls: a file, or preset:NAME; none: nothing is decided"},
 		{Name: "policy.mode", Kind: cli.Choice, Choices: []string{"enforce", "observe"}, Usage: "apply decisions, or only record them; default: the mode in the policy, or enforce"},
 		{Name: "approval.channels", Kind: cli.List, Default: "client,files", Usage: "where to ask about calls, the first that can: client, files"},
 		{Name: "approval.dir", Kind: cli.Path, Varies: true, Usage: "directory of the channel files; default: approvals in spool.dir"},

@@ -9,6 +9,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/gate"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/deploy/policies"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 )
@@ -46,7 +47,7 @@ func (d *diagnosis) policy(a *app, cfg config) {
 // writers returns who can change a policy, in words, and why users other than
 // root and this one can, "" if they cannot.
 func writers(file string, system int) (who, others string) {
-	if strings.HasPrefix(file, gate.PresetPrefix) {
+	if strings.HasPrefix(file, policies.Prefix) {
 		return "no one: it is part of auditproxy", ""
 	}
 	if os.Getuid() != 0 && cli.CheckTrusted(file, system) == nil {

@@ -5,7 +5,7 @@
 // process_portable, wrap, log, show, verify, prove, evidence, digest, recover,
 // ship, doctor, doctorpolicy, doctorapproval, doctorserver, kafka, start,
 // diagnosis, report, approvals, policycmd, policycheck, policyeval, policyreplay, policyinit,
-// policyargs, policy, commandline, config, approval, checker, app.
+// policy, commandline, config, approval, checker, app.
 package main
 
 import (

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/gate"
 	"auditproxy/cmd/internal/replay"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/cmd/internal/view"
@@ -36,12 +37,7 @@ func newPolicyCheckCmd(a *app) *cobra.Command {
 		Short:   "check a policy and print what it says",
 		Long:    policyCheckLong,
 		Example: "  auditproxy policy check policy.yaml\n  auditproxy policy check preset:libtmux-readonly --format json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("policy check needs the policy: auditproxy policy check FILE, or preset:NAME")
-			}
-			return nil
-		},
+		Args:    replay.OnePolicy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := o.Selection(a.now())
 			if err = errors.Join(cli.CheckFormat(format), err); err != nil {
@@ -49,7 +45,7 @@ func newPolicyCheckCmd(a *app) *cobra.Command {
 			}
 			return a.checkPolicy(cmd, args[0], server, sel, format == "json")
 		},
-		ValidArgsFunction: completePolicy,
+		ValidArgsFunction: replay.CompletePolicy,
 	}
 	cli.AddFormat(cmd, &format)
 	addServerFlag(cmd, &server)
@@ -70,7 +66,7 @@ type compared struct {
 }
 
 func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Selection, asJSON bool) error {
-	l, err := loadPolicy(file, risk.Config{})
+	l, err := gate.LoadNamed(file, risk.Config{})
 	var bad *policy.Error
 	if errors.As(err, &bad) {
 		return cli.ExitError{Code: cli.ExitFound, Err: err}

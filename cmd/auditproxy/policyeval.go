@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/gate"
+	"auditproxy/cmd/internal/replay"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy/risk"
 
@@ -43,9 +44,7 @@ func newPolicyEvalCmd(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "policy", "", "`policy` to decide by: a file, or preset:NAME")
-	cmd.RegisterFlagCompletionFunc("policy", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		return completePolicy(cmd, nil, word)
-	})
+	cmd.RegisterFlagCompletionFunc("policy", replay.CompletePolicy) // the command has no other argument
 	cli.AddFormat(cmd, &format)
 	return cmd
 }
@@ -59,7 +58,7 @@ func (a *app) evalPolicy(file string, asJSON bool) error {
 	r.Cwd, _ = os.Getwd() // "" is unknown
 	var l gate.Loaded
 	if file != "" {
-		l, err = loadPolicy(file, r)
+		l, err = gate.LoadNamed(file, r)
 	} else {
 		l, err = gate.Config{Risk: r}.Load()
 	}

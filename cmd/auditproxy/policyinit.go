@@ -85,3 +85,9 @@ func (a *app) proposePolicy(cmd *cobra.Command, server string, sel replay.Select
 	}
 	return nil
 }
+
+// addServerFlag adds --server to a command that reads calls.
+func addServerFlag(cmd *cobra.Command, server *string) {
+	cmd.Flags().StringVar(server, "server", "", "only calls of the server with this `NAME`, its own or its command's")
+	cmd.RegisterFlagCompletionFunc("server", cobra.NoFileCompletions)
+}

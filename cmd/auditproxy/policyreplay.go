@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/gate"
 	"auditproxy/cmd/internal/replay"
 	"auditproxy/cmd/internal/view"
 	"auditproxy/mcpproxy/risk"
@@ -40,12 +41,7 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 		Short:   "print what a policy would have done to recorded calls",
 		Long:    policyReplayLong,
 		Example: policyReplayExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("policy replay needs the policy: auditproxy policy replay FILE, or preset:NAME")
-			}
-			return nil
-		},
+		Args:    replay.OnePolicy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := o.Selection(a.now())
 			if err = errors.Join(cli.CheckFormat(format), err); err != nil {
@@ -53,7 +49,7 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 			}
 			return a.replayPolicy(cmd, args[0], sel, format == "json")
 		},
-		ValidArgsFunction: completePolicy,
+		ValidArgsFunction: replay.CompletePolicy,
 	}
 	o.Add(cmd)
 	cli.AddFormat(cmd, &format)
@@ -67,7 +63,7 @@ func (a *app) replayPolicy(cmd *cobra.Command, file string, sel replay.Selection
 	}
 	r := risk.Config{Home: a.getenv("HOME"), Own: a.ownFiles(cfg), Text: a.messages().AppendText}
 	r.Cwd, _ = os.Getwd() // "" is unknown
-	l, err := loadPolicy(file, r)
+	l, err := gate.LoadNamed(file, r)
 	if err != nil {
 		return err
 	}

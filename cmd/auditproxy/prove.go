@@ -29,12 +29,7 @@ func newProveCmd(a *app) *cobra.Command {
 		Short:   "print the proof of one record",
 		Long:    proveLong,
 		Example: "  auditproxy prove 019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e > record.proof",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("want the id of one record, got %d; auditproxy log -o wide shows them as record=…", len(args))
-			}
-			return nil
-		},
+		Args:    oneRecord,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := a.load()
 			if err != nil {
@@ -49,6 +44,14 @@ func newProveCmd(a *app) *cobra.Command {
 			return verify.Prove(ctx, verify.Config{Dir: cfg.spoolDir, Stdout: a.stdout, Stderr: a.stderr}, args[0], entries)
 		},
 	}
+}
+
+// oneRecord is the Args of a command about a record.
+func oneRecord(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want the id of one record, got %d; auditproxy log -o wide shows them as record=…", len(args))
+	}
+	return nil
 }
 
 const verifyProofLong = `Check the proof of one record, as auditproxy prove or auditcollector prove prints

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
@@ -23,12 +22,7 @@ func newShowCmd(a *app) *cobra.Command {
 		Short:   "show one record",
 		Long:    showLong,
 		Example: "  auditproxy show 019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e\n  auditproxy show 019e8b1c-5a2f --json | jq .args",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("want the id of one record, got %d; auditproxy log -o wide shows them as record=…", len(args))
-			}
-			return nil
-		},
+		Args:    oneRecord,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if colour && noColour {
 				return errors.New("--color and --no-color are both set")

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// Prefix precedes the name of a policy where a file could be named too.
+const Prefix = "preset:"
+
 //go:embed *.yaml
 var files embed.FS
 

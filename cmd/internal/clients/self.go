@@ -9,7 +9,7 @@ import (
 )
 
 // selfPath returns the path under which clients are to start this program. It is
-// absolute, because desktop clients have no PATH. It is the path of the call if
+// absolute, because desktop clients have a short $PATH. It is the path of the call if
 // that leads to this program, because a package manager's link outlives the
 // version behind it.
 func selfPath() (string, error) {

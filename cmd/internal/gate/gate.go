@@ -24,9 +24,6 @@ import (
 // maxFile is the size limit of a policy, in bytes.
 const maxFile = 4 << 20
 
-// PresetPrefix precedes the name of a preset.
-const PresetPrefix = "preset:"
-
 // A Config selects a policy and says where its server runs.
 type Config struct {
 	File string      // absolute path, or "preset:NAME"; "" for none
@@ -53,6 +50,18 @@ type Loaded struct {
 	Source string // Config.File
 }
 
+// LoadNamed loads a policy that a command line names: a preset, or a file.
+func LoadNamed(file string, r risk.Config) (Loaded, error) {
+	if !strings.HasPrefix(file, policies.Prefix) {
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return Loaded{}, fmt.Errorf("reading policy %q: %w", file, err)
+		}
+		file = abs
+	}
+	return Config{File: file, Risk: r}.Load()
+}
+
 // Load reads and compiles the policy. The error of one that does not load is, or
 // wraps, a *policy.Error.
 func (c Config) Load() (Loaded, error) {
@@ -63,7 +72,7 @@ func (c Config) Load() (Loaded, error) {
 		if err != nil {
 			return Loaded{}, err
 		}
-		p, err := policy.Load(source, strings.TrimPrefix(c.File, PresetPrefix))
+		p, err := policy.Load(source, strings.TrimPrefix(c.File, policies.Prefix))
 		if err != nil {
 			return Loaded{}, err
 		}
@@ -94,7 +103,7 @@ func (c Config) Load() (Loaded, error) {
 }
 
 func (c Config) read() ([]byte, error) {
-	if name, ok := strings.CutPrefix(c.File, PresetPrefix); ok {
+	if name, ok := strings.CutPrefix(c.File, policies.Prefix); ok {
 		return policies.Preset(name)
 	}
 	if c.Check != nil {
@@ -147,7 +156,7 @@ const (
 // configuration, replace the file. If the directory cannot be watched, the file
 // is read every 30 s.
 func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, error)) {
-	if c.File == "" || strings.HasPrefix(c.File, PresetPrefix) {
+	if c.File == "" || strings.HasPrefix(c.File, policies.Prefix) {
 		return
 	}
 	var w *fsnotify.Watcher // nil before the first read

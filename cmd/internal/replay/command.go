@@ -51,11 +51,22 @@ func (o *Flags) Selection(now time.Time) (Selection, error) {
 	return s, errors.Join(errs...)
 }
 
-// CompletePolicy completes files and presets, whose names have a prefix.
-func CompletePolicy(prefix, word string) ([]string, cobra.ShellCompDirective) {
+// OnePolicy is the Args of a command about a policy.
+func OnePolicy(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("policy %s needs the policy: %s FILE, or preset:NAME", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// CompletePolicy completes files and presets, of which such a command takes one.
+func CompletePolicy(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	var names []string
 	for _, name := range policies.Names() {
-		if name = prefix + name; strings.HasPrefix(name, word) {
+		if name = policies.Prefix + name; strings.HasPrefix(name, word) {
 			names = append(names, name)
 		}
 	}
