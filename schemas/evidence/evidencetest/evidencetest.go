@@ -137,6 +137,9 @@ func (h *Host) Restore(s *Session) {
 	h.seq, h.previous = s.start.HostSeq, &evidence.Previous{SessionID: s.ID, Leaf: evidence.Leaf(s.Lines[0])}
 }
 
+// Wait has a time pass before the host's next session.
+func (h *Host) Wait(d time.Duration) { h.now = h.now.Add(d) }
+
 // Session writes the host's next session.
 func (h *Host) Session(p Plan) *Session {
 	h.now = h.now.Add(time.Minute)

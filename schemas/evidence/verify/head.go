@@ -16,7 +16,14 @@ type head struct {
 	session string
 	seq     uint64
 	hasSeq  bool
+	at      moment
 }
+
+// A moment is the part of a record's id that is its time. Of two the later one is
+// greater; that of an id of another form is zero.
+type moment [13]byte
+
+func (m moment) time() time.Time { return audit.TimeOfID(string(m[:]) + "-7000-8000-000000000000") }
 
 var errNoRecord = errors.New("line is no record")
 
@@ -30,6 +37,10 @@ func readHead(line []byte) (h head, err error) {
 			bad = errNoRecord
 		case "kind":
 			h.kind = audit.Kind(jsontext.Unquote(v))
+		case "record_id":
+			if len(v) == len(`"019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e"`) {
+				copy(h.at[:], v[1:])
+			}
 		case "session_id":
 			h.session = jsontext.Unquote(v)
 		case "seq":

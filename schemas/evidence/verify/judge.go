@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
@@ -74,8 +75,15 @@ func (s *Session) unfinished(through string) (State, string, bool) {
 	case s.records-s.provedRecords > maxUnsigned:
 		return Incomplete, "no end, and more records without a signature than a running session leaves, " + through, true
 	}
+	if last := s.last.time(); !s.about.Live && !last.IsZero() && s.others.time().Sub(last) > silentFor {
+		return Incomplete, fmt.Sprintf("no end, and no record for %d hours in which its host wrote others, %s", int(s.others.time().Sub(last).Hours()), through), true
+	}
 	return Incomplete, "running, " + through, false
 }
+
+// silentFor is for how long a session that is running may have written nothing while
+// its host wrote records of others. It may have been idle, or its end was cut off.
+const silentFor = 24 * time.Hour
 
 // maxUnsigned is how many records may follow the last checkpoint of a running
 // session. A proxy signs after 256 of them and a sync; an attacker may have

@@ -79,6 +79,9 @@ func (s *Session) place(h head, row Row) {
 	}
 	s.fill(h.seq)
 	s.win.skip(h.seq, false)
+	if bytes.Compare(h.at[:], s.last[:]) > 0 {
+		s.last = h.at
+	}
 	leaf := row.leaf()
 	s.count(row)
 	if len(s.pinned) > 0 {

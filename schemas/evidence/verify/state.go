@@ -54,6 +54,9 @@ type Session struct {
 	id    string
 	about About
 
+	last   moment // of its records
+	others moment // the last one of the sessions of its host; known once all are read
+
 	win     window
 	pending []*checkpoint // whose trees were not found yet
 	damaged []damage      // lines without a place yet

@@ -8,6 +8,7 @@
 package verify
 
 import (
+	"bytes"
 	"slices"
 	"sort"
 	"sync"
@@ -27,13 +28,14 @@ type Checker struct {
 	ended   []*ended
 	trusted map[string]bool
 	hosts   map[hostKey]*hostKey
-	why     string // of the last session that could not be read: many have the same
+	last    map[*hostKey]moment // of a host's records
+	why     string              // of the last session that could not be read: many have the same
 	forgot  bool
 }
 
 // New returns a checker.
 func New(cfg Config) *Checker {
-	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string][]evidence.Entry{}, trusted: map[string]bool{}, hosts: map[hostKey]*hostKey{}}
+	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string][]evidence.Entry{}, trusted: map[string]bool{}, hosts: map[hostKey]*hostKey{}, last: map[*hostKey]moment{}}
 	c.Trust(cfg.Hosts...)
 	for _, p := range cfg.Checkpoints {
 		k, err := readKnown(p)
@@ -108,12 +110,16 @@ func (c *Checker) end(s *Session) {
 	} else if s.why != "" {
 		c.why = s.why
 	}
-	c.ended = append(c.ended, keep(s, func(h hostKey) *hostKey {
+	e := keep(s, func(h hostKey) *hostKey {
 		if c.hosts[h] == nil {
 			c.hosts[h] = &h
 		}
 		return c.hosts[h]
-	}))
+	})
+	c.ended = append(c.ended, e)
+	if last := c.last[e.host]; e.host != nil && bytes.Compare(s.last[:], last[:]) > 0 {
+		c.last[e.host] = s.last
+	}
 	c.forgot = c.forgot || s.forgot
 }
 
@@ -128,6 +134,7 @@ func (c *Checker) Finish() Report {
 	r := Report{Results: make([]Result, 0, len(c.ended)+len(missing)+len(c.bad))}
 	for _, e := range c.ended {
 		s := e.full()
+		s.others = c.last[e.host]
 		one := s.result(c.trusted)
 		if s.about.Gone && one.State != Tampered {
 			if here[e.id] != nil {

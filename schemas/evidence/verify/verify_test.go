@@ -798,3 +798,50 @@ func TestManySessions(t *testing.T) {
 		t.Errorf("%d results, exit %d", len(r.Results), r.Exit)
 	}
 }
+
+// TestSilent cuts the end of a session off, also behind a checkpoint: it counts as one
+// that is running while its host wrote nothing for more than a day after it.
+func TestSilent(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		wait  time.Duration
+		lines int
+		host  string // of the later session
+		about verify.About
+		want  string
+	}{
+		{name: "cut", wait: 25 * time.Hour, lines: 15, want: "2: no end, and no record for 25 hours in which its host wrote others, verified through 12 of 15"},
+		{name: "cut behind a checkpoint", wait: 25 * time.Hour, lines: 12, want: "2: no end, and no record for 25 hours in which its host wrote others, verified through 12 of 12"},
+		{name: "only session_start is left", wait: 25 * time.Hour, lines: 1, want: "2: no end, and no record for 25 hours in which its host wrote others, verified through 0 of 1"},
+		{name: "a day before", wait: 23 * time.Hour, lines: 15, want: "0: running, verified through 12 of 15"},
+		{name: "another host wrote", wait: 25 * time.Hour, lines: 15, host: "build-8", want: "0: running, verified through 12 of 15"},
+		{name: "its process is there", wait: 25 * time.Hour, lines: 15, about: verify.About{Live: true}, want: "0: running, verified through 12 of 15"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := evidencetest.NewHost("build-7", began)
+			s := h.Session(evidencetest.Plan{Calls: 25})
+			later := h
+			if tt.host != "" {
+				later = evidencetest.NewHost(tt.host, began)
+			}
+			later.Wait(tt.wait)
+			next := later.Session(evidencetest.Plan{Calls: 3})
+			c := verify.New(verify.Config{Hosts: []string{h.Key, later.Key}})
+			for _, one := range []*evidencetest.Session{s, next} {
+				about, lines := verify.About{}, one.Lines
+				if one == s {
+					about, lines = tt.about, lines[:tt.lines]
+				}
+				v := c.Session(one.ID, about)
+				for _, line := range lines {
+					v.Add(verify.Row{Line: line})
+				}
+				v.End()
+			}
+			r := c.Finish()
+			if got := fmt.Sprintf("%d: %s", r.Exit, r.Results[0].Note); got != tt.want || r.Results[0].State != verify.Incomplete {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
