@@ -109,11 +109,14 @@ func sensitiveAnywhere(parts []string) bool {
 			".inputrc", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc", ".vimrc", ".exrc", ".tmux.conf", ".screenrc",
 			".gitconfig", ".dockercfg", ".pam_environment", ".rhosts", ".shosts", ".forward",
 			// The servers that MCP clients start.
-			".claude.json", ".mcp.json", "mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json",
+			".claude.json", ".mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json",
 			"cline_mcp_settings.json":
 			return true
 		}
 		if strings.HasSuffix(part, ".git") && i+1 < len(parts) && parts[i+1] == "hooks" {
+			return true
+		}
+		if part == "mcp.json" && i > 0 && (parts[i-1] == ".cursor" || parts[i-1] == ".vscode" || parts[i-1] == "user" || i > 1 && parts[i-2] == "profiles") {
 			return true
 		}
 		if strings.HasPrefix(part, ".env.") || strings.HasPrefix(part, ".env-") || strings.HasPrefix(part, ".env_") || part == ".env~" {
