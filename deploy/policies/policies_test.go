@@ -174,6 +174,7 @@ func TestModes(t *testing.T) {
 		{"read", "path_sensitive", policy.AskFirst, policy.AskFirst},
 		{"read", "path_blocked", policy.Deny, policy.Deny},
 		{"destructive", "device_write fork_bomb", policy.Deny, policy.Deny},
+		{"destructive", "audit_tampering", policy.Deny, policy.Deny},
 		{"read", "nul_byte", policy.Deny, policy.Deny},
 	} {
 		call := policy.Call{Tool: "t", Category: c.category, Detections: strings.Fields(c.detections)}
