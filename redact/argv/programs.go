@@ -141,7 +141,7 @@ var ProgramNames = [...]struct {
 	{settings, "git yarn aws tccli pip pip3 conda hub pulumi kaggle snyk"},
 	{settings | puts, "airflow"},
 	{Machine, "machine"},
-	{setter, "puthash hash-set! hash-table-set! aset pkgs.writeText writeText setenv SetEnv set-environment setx setg nmcli pdftk requirepass masterauth ENV"},
+	{setter, "puthash hash-table-set! pkgs.writeText writeText setenv SetEnv set-environment setx setg nmcli pdftk requirepass masterauth ENV"},
 	{stdin, "sudo su gpg gpg2 replicate"},
 	{stdin | chpasswd | PassWord, "passwd"},
 	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd pdbedit"},

@@ -110,7 +110,7 @@ func (s *Scanner) isPrompt(head []byte) bool {
 		}
 		from--
 	}
-	if tail := head[from:]; len(tail) <= names.MaxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && s.sensitiveName(tail, names.NoWhole|names.AtEnd) {
+	if tail := head[from:]; len(tail) <= names.MaxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && tail[len(tail)-1] != '-' && s.sensitiveName(tail, names.NoWhole|names.AtEnd) {
 		return true
 	}
 	for i := 0; i < len(head); i++ {

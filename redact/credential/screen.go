@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
 )
 
 // Widths of a terminal, in code points: the one that most have, and the least that a text
@@ -44,7 +45,7 @@ func (s *Scanner) screened() {
 			for to < len(t) && t[to] == '=' { // the padding of base64, no assignment
 				to++
 			}
-			if to == c.To+1 || to < len(t) && t[to] > ' ' && lex.Classes[t[to]]&lex.IsEnd == 0 {
+			if to == c.To+1 || !prose.LooksSecret(t[c.From:to]) || to < len(t) && t[to] > ' ' && lex.Classes[t[to]]&lex.IsEnd == 0 {
 				break
 			}
 			c.To = to
