@@ -9,8 +9,9 @@
 //
 // A program that runs another (a wrapper, find -exec, ssh, an interpreter) has a
 // rule that gives the inner command, text or code back: to the shell, to package
-// code for other languages, to package infra for containers and clouds. What is
-// known of a program's output goes through pipes and substitutions.
+// code for other languages, to package infra for containers and clouds. Package own
+// says what a command does to this program. What is known of a program's output
+// goes through pipes and substitutions.
 //
 // A rule errs towards what the program does by default: it knows the options
 // that make a call harmless (--dry-run, --help, -l), and counts the rest.
@@ -20,7 +21,7 @@
 // trigger/words.go, and cases to testdata/commands.txt.
 //
 // The files, from the top: command, wrapper, interpreter, files, filter, system,
-// network, terminal, git, audit, rules.
+// network, terminal, git, rules.
 package command
 
 import (
@@ -31,6 +32,7 @@ import (
 
 	"auditproxy/mcpproxy/risk/command/code"
 	"auditproxy/mcpproxy/risk/command/infra"
+	"auditproxy/mcpproxy/risk/command/own"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/command/trigger"
 	"auditproxy/mcpproxy/risk/detector"
@@ -133,7 +135,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 	}
 	args := f[1:]
 	out := shell.Stream{Kind: shell.Unknown, From: in.From}
-	s.audit(name, args)
+	own.Judge(s.Shell, name, args)
 	switch name {
 	case "cat", "bat", "batcat", "head", "tail", "less", "more", "tac", "nl", "strings", "od", "hexdump", "xxd", "grep", "egrep", "fgrep",
 		"rg", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "cut", "sort", "uniq", "tr", "rev", "base64", "base32", "basenc", "openssl", "gpg", "gpg2",
@@ -167,7 +169,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 		out.From &^= shell.Local
 	case "pgrep", "pidof":
 		for _, a := range args {
-			if namesAudit(a.Text) {
+			if own.Named(a.Text) {
 				out.From |= detector.AuditTampering // what they print are its processes
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/code"
+	"auditproxy/mcpproxy/risk/command/own"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -126,7 +127,7 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 	}
 	out.From &^= shell.Generated
 	from := out.From
-	if pattern && namesAudit(script) {
+	if pattern && own.Named(script) {
 		from |= detector.AuditTampering // its processes, of a list of them
 	}
 	switch name {

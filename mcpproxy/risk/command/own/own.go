@@ -1,4 +1,6 @@
-package command
+// Package own says what commands do to this program: to its processes, services and
+// files, and to the clients that are to start it. It is pure.
+package own
 
 import (
 	"strings"
@@ -7,9 +9,8 @@ import (
 	"auditproxy/mcpproxy/risk/detector"
 )
 
-// audit judges what a program does to this one: to its processes, services and
-// files, and to the client that is to start it.
-func (s rules) audit(name string, args []shell.Field) {
+// Judge judges what the program name does.
+func Judge(s *shell.Shell, name string, args []shell.Field) {
 	tampers := false
 	switch name {
 	case "auditproxy":
@@ -24,13 +25,13 @@ func (s rules) audit(name string, args []shell.Field) {
 			if shell.OneOf(a.Text, "-0", "-l", "-L", "--list", "--help", "--version") {
 				return // it ends nothing
 			}
-			tampers = tampers || a.From&detector.AuditTampering != 0 || namesAudit(a.Text)
+			tampers = tampers || a.From&detector.AuditTampering != 0 || Named(a.Text)
 		}
 	case "systemctl", "service", "rc-service", "launchctl", "sv", "supervisorctl", "pm2", "initctl", "monit":
 		p := shell.ParseFlags(args, "", "")
 		if p.Any("stop", "kill", "disable", "mask", "edit", "revert", "set-property", "freeze", "unload", "bootout", "remove", "down", "delete") {
 			for _, a := range p.Args {
-				tampers = tampers || namesAudit(a.Text)
+				tampers = tampers || Named(a.Text)
 			}
 		}
 	case "rm", "grm", "srm", "rmdir", "unlink", "shred", "wipe", "rimraf", "trash", "trash-put", "truncate", "mv", "gmv", "ln", "chmod", "chown", "chgrp", "chattr", "setfacl", "mount", "umount":
@@ -54,9 +55,9 @@ func (s rules) audit(name string, args []shell.Field) {
 
 var brackets = strings.NewReplacer("[", "", "]", "", `\`, "")
 
-// namesAudit reports whether a text names this program or its collector, also as a
+// Named reports whether a text names this program or its collector, also as a
 // pattern that does not match itself in a list of processes.
-func namesAudit(text string) bool {
+func Named(text string) bool {
 	if strings.ContainsAny(text, `[]\`) {
 		text = brackets.Replace(text)
 	}
