@@ -439,7 +439,7 @@ func (r *Reader) Quoted(i, level int) lex.Span {
 		}
 		return lex.Span{From: from, To: to}
 	}
-	if n := lex.MarkLen(t[from:to]); n > 0 && (n == to-from || to == len(t) && t[from+n] <= ' ') {
+	if n := lex.MarkLen(t[from:to]); n > 0 && (n == to-from || to == len(t) && lex.Classes[t[from+n]]&lex.IsEnd != 0) {
 		from = to // it has been redacted, with the quote that closed it
 	}
 	for level == 0 && from < to && after < len(t) && lex.Classes[t[after]]&lex.IsQuote != 0 { // 'a'"b", as a shell joins them

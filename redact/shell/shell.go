@@ -194,7 +194,7 @@ func (f *Finder) argument(from, at int, form argv.Form) int {
 	}
 	if c.From < c.To {
 		if n := lex.MarkLen(t[from+c.From:]); n > 0 {
-			return from + c.From + n
+			return max(to, from+c.From+n)
 		}
 		if !formats.IsPlaceholder(t[from+c.From : from+c.To]) {
 			f.found = append(f.found, lex.Span{From: from + c.From, To: from + c.To})
