@@ -45,7 +45,7 @@ var hostileUnits = []string{
 	"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVpBQkNERUZHSElKS0xNTk9QUVJT\n", "44425f484f53543d6c6f63616c686f73740a44425f484f53543d6c6f63616c68\n", `\n`, "UABBAFMAUwBXAE8AUgBEAD0AaAB1AG4A",
 	"token=a[1] ", `token=a["b"]["c"]`, "token=crypt($1,", "password: access token a b ", "password: a.go: ", "auth: basic ", "password:a[", "|-|\n|password|a|\n", "token: !Ref a ",
 	"token=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "|┃password┃a1┃\n", "WIFI:T:WPA;P:a", ";P:", "password was set to ", "password﹕",
-	" is your code", "1234 is your ", "codes: a1b2c3 ", "api codes:\na1b2c3\n",
+	" is your code", "seed: abc ", "words:\n", "1234 is your ", "codes: a1b2c3 ", "api codes:\na1b2c3\n",
 	"00000000: 7061 7373 776f 7264 3d61 3161 3161 3161  x\n", "0000: 70 61 73 73\n", " 70 61 73 73 77 6f 72 64\n",
 	"read pw <<<a ", "read pw <<A\n", "read pw <<A\nA\n", "read <<<", `"a" | ConvertTo-SecureString `, "sshpass -f <(echo ", "radius server a\n key 7 a\n", "client {\n secret a\n",
 	`(setf (gethash "password" h) "a`, "(setf ", `[:a :password] "`, `password="a".concat("b"`, `.concat("a"`, `password="".concat(`,

@@ -23,7 +23,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 		from++
 	}
 	if from == i+1 || from == len(t) || t[from] <= ' ' || t[from] == '%' || lex.MarkLen(t[from:]) > 0 {
-		return s.codes(i)
+		return s.several(i)
 	}
 	v := lex.Span{From: from, To: from}
 	quoted := lex.Classes[t[from]]&lex.IsQuote != 0
@@ -37,7 +37,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 		v.To = from
 	}
 	if from < len(t) && t[from] != '\n' && t[from] != '\r' && t[from] != ';' && (quoted || lex.Classes[t[from]]&lex.IsQuote == 0) {
-		return s.codes(i)
+		return s.several(i)
 	}
 	to, explained := i, false
 	for to > 0 && i-to < maxGap && t[to-1] == ' ' {
@@ -63,6 +63,49 @@ func (s *Scanner) prompted(i int) lex.Span {
 	}
 	return v
 }
+
+// several finds the codes, or the words of a wallet, behind the colon at i.
+func (s *Scanner) several(i int) lex.Span {
+	if v := s.codes(i); v.From < v.To {
+		return v
+	}
+	return s.wallet(i)
+}
+
+// wallet finds the words of a wallet (BIP 39), on the line of its name or below:
+// "wallet seed: legal winner thank …".
+func (s *Scanner) wallet(i int) lex.Span {
+	t := s.text
+	named := false
+	for _, name := range [...]string{"seed", "phrase", "words", "mnemonic"} {
+		named = named || lex.HasFoldSuffix(t[:i], name)
+	}
+	if !named || t[i] != ':' {
+		return lex.Span{}
+	}
+	from := i + 1
+	for from < len(t) && from-i < maxGap && t[from] <= ' ' {
+		from++
+	}
+	line, _, _ := bytes.Cut(t[from:min(len(t), from+maxWallet)], []byte("\n"))
+	words := 0
+	for w := range bytes.FieldsSeq(line) {
+		if lex.CountDigits(w) > 0 && w[len(w)-1] == '.' { // their numbers
+			continue
+		}
+		if len(w) < 3 || len(w) > 8 || !lex.IsWords(w) || 'Z' >= w[0] {
+			return lex.Span{}
+		}
+		words++
+	}
+	if words < 12 || words > 24 || words%3 != 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: from, To: from + len(bytes.TrimRight(line, " \r"))}
+}
+
+// maxWallet is the length in bytes of the longest words of a wallet.
+const maxWallet = 24 * len("24. abcdefgh ")
 
 // codes finds the codes behind a name of several words whose colon is at i, on its line or
 // below: "recovery codes: 1a2b-3c4d 5e6f-7a8b". Each has a digit and no other byte than a
