@@ -32,12 +32,10 @@ func (s *Scanner) look(text []byte) (hint int) {
 	}
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
-	option, foreign := false, false
-	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) || table.IsMarkup(text) || table.IsBoxed(text) || bytes.Contains(text, []byte("<<<")) {
+	option, foreign, your := false, false, false
+	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) || len(text) > 0 && (text[0] == '|' || text[0] == 0xE2) ||
+		bytes.IndexByte(text, '<') >= 0 && (table.IsMarkup(text) || bytes.Contains(text, []byte("<<<"))) {
 		hint = lookTable
-	}
-	if bytes.Contains(text, []byte(" your ")) {
-		hint |= lookSaid
 	}
 	for i := 0; ; i++ {
 		run := i
@@ -116,6 +114,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 		default: // "Bearer ", "Basic "
 			if i > 4 && (text[i-1]|0x20 == 'r' || text[i-1]|0x20 == 'c') {
 				hint |= lookPlain
+				your = your || text[i-2] == 'u'
 			}
 		}
 	}
@@ -127,7 +126,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 			hint |= lookSaid
 		}
 	}
-	if foreign {
+	if foreign || your && bytes.Contains(text, []byte("your ")) { // "123456 is your code"
 		hint |= lookSaid
 	}
 	return hint

@@ -76,11 +76,12 @@ func (s *Scanner) several(i int) lex.Span {
 // "wallet seed: legal winner thank …".
 func (s *Scanner) wallet(i int) lex.Span {
 	t := s.text
-	named := false
-	for _, name := range [...]string{"seed", "phrase", "words", "mnemonic"} {
-		named = named || lex.HasFoldSuffix(t[:i], name)
+	if i < len("seed") || t[i] != ':' {
+		return lex.Span{}
 	}
-	if !named || t[i] != ':' {
+	switch string(t[i-len("seed") : i]) {
+	case "seed", "Seed", "SEED", "rase", "RASE", "ords", "ORDS", "onic", "ONIC": // of a phrase, of words, a mnemonic
+	default:
 		return lex.Span{}
 	}
 	from := i + 1

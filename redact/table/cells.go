@@ -71,8 +71,8 @@ func pipeLen(b []byte) int {
 	return 0
 }
 
-// IsBoxed reports whether a line starts and ends with pipes.
-func IsBoxed(line []byte) bool {
+// isBoxed reports whether a line starts and ends with pipes.
+func isBoxed(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) > 2 && pipeLen(line) > 0 && (line[len(line)-1] == '|' || len(line) > 6 && pipeLen(line[len(line)-3:]) == 3)
 }

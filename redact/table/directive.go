@@ -125,6 +125,11 @@ var servers = [...]string{"radius server ", "radius {", "radius-server", "tacacs
 
 // isServer reports whether the line is one of them.
 func isServer(line []byte) bool {
+	switch string(line[:min(len(line), 4)]) {
+	case "radi", "taca", "aaa-", "aaa ", "clie", "conf", "cryp":
+	default:
+		return false // most lines
+	}
 	for _, start := range &servers {
 		if bytes.HasPrefix(line, []byte(start)) {
 			return start != "client " || bytes.HasSuffix(bytes.TrimRight(line, " \r"), []byte("{"))

@@ -28,7 +28,7 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 	if h.separator = separatorOf(line, ruled); h.separator == 0 {
 		return false
 	}
-	if h.separator == '|' && !ruled && !IsBoxed(line) {
+	if h.separator == '|' && !ruled && !isBoxed(line) {
 		return false // commands with pipes between them
 	}
 	if h.columns = f.split(t, i, end, h.separator); h.separator == aligned {

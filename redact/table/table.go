@@ -10,7 +10,6 @@ package table
 
 import (
 	"bytes"
-	"strings"
 
 	"auditproxy/redact/lex"
 )
@@ -25,7 +24,7 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 	inBody, boxed := false, false // they are below the header of a table, the last one is of a table
 	for i := 0; i < len(t); {
 		end := lineEnd(t, i)
-		inServer = inServer && (t[i] <= ' ' || t[i] == '}') || strings.IndexByte("rtac", t[i]) >= 0 && isServer(t[i:end]) // most lines are not
+		inServer = inServer && (t[i] <= ' ' || t[i] == '}') || t[i] > ' ' && isServer(t[i:end])
 		inBody = t[i] == '|' && (inBody || boxed && isRule(t[i:]))
 		boxed = t[i] == '|'
 		switch {
@@ -92,7 +91,7 @@ func (f *Finder) pair(t []byte, i, end int) lex.Span {
 		if c := (lex.Span{From: from, To: end}); isSecret(bytes.TrimRight(t[c.From:c.To], "\r"), false) {
 			return c
 		}
-	case IsBoxed(line) && f.split(t, i, end, '|') == 2:
+	case isBoxed(line) && f.split(t, i, end, '|') == 2:
 		if c := f.cells[1]; c.From < c.To && f.isSecret(t, f.cells[0]) && isSecret(t[c.From:c.To], true) {
 			return c
 		}
