@@ -98,6 +98,7 @@ func TestWrapBytes(t *testing.T) {
 		name, in, want string
 	}{
 		{"keeps the line ends of Windows", "{\"servers\":{\"s\":{\r\n\t\"command\":\"a\"\r\n}}}", "{\"servers\":{\"s\":{\r\n\t\"command\":\"/opt/bin/auditproxy\",\r\n\t\"args\": [\"--\", \"a\"]\r\n}}}"},
+		{"reads the settings of Zed", `{"context_servers":{"s":{"source":"custom","command":"a","env":{}}}}`, `{"context_servers":{"s":{"source":"custom","command":"/opt/bin/auditproxy", "args": ["--", "a"],"env":{}}}}`},
 		{"reads past a byte order mark", "\ufeff{\"servers\":{\"s\":{\"command\":\"a\",\"args\":[\"b\"]}}}", "\ufeff{\"servers\":{\"s\":{\"command\":\"/opt/bin/auditproxy\",\"args\":[\"--\", \"a\", \"b\"]}}}"},
 		{"reads a comment that ends the file", "{\"servers\":{\"s\":{\"command\":\"a\",\"args\":[]}}}//", "{\"servers\":{\"s\":{\"command\":\"/opt/bin/auditproxy\",\"args\":[ \"--\", \"a\"]}}}//"},
 	} {
