@@ -50,7 +50,7 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	if cap(s.lines) > 4*maxAppend {
 		s.lines = nil
 	}
-	s.arm(now)
+	s.arm()
 	return pos, err
 }
 

@@ -98,7 +98,7 @@ func (s *session) remember(c *call, now time.Time) {
 
 // arm sets the timer for the first call that is open too long, if it is not
 // set: so a call costs no timer of its own, and an idle proxy has none.
-func (s *session) arm(now time.Time) {
+func (s *session) arm() {
 	if s.armed || s.open.n == 0 || s.ended {
 		return
 	}

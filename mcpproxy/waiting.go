@@ -132,7 +132,7 @@ func (s *session) admit(w *waiting, given audit.Approval, now time.Time) (pos in
 	if len(s.lines) > 0 {
 		s.appendFinal(s.lines)
 	}
-	s.arm(now)
+	s.arm()
 	return pos, true
 }
 

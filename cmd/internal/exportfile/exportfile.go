@@ -153,11 +153,9 @@ func (c *Config) open() (output, source.Position, error) {
 	}
 	if c.File == "" {
 		if c.Format.name == parquetName {
-			out, err := newParquetStream(c.Out)
-			return out, after, err
+			return parquetStream{newParquetWriter(c.Out)}, after, nil
 		}
-		out, err := newLineStream(c.Format, c.Out, c.Terminal)
-		return out, after, err
+		return &lineStream{lineWriter{format: c.Format, w: c.Out, terminal: c.Terminal, buf: []byte(c.Format.header)}}, after, nil
 	}
 	open := openLines
 	if c.Format.name == parquetName {

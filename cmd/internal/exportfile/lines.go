@@ -65,10 +65,6 @@ func (l *lineWriter) flush() error {
 // A lineStream writes lines to a stream.
 type lineStream struct{ lineWriter }
 
-func newLineStream(f Format, w io.Writer, terminal bool) (output, error) {
-	return &lineStream{lineWriter{format: f, w: w, terminal: terminal, buf: []byte(f.header)}}, nil
-}
-
 func (l *lineStream) commit(source.Position, bool) error { return l.flush() }
 
 func (l *lineStream) close() error { return nil }

@@ -133,8 +133,6 @@ func (p *parquetWriter) close() error { return p.w.Close() }
 // A parquetStream writes one file to a stream.
 type parquetStream struct{ *parquetWriter }
 
-func newParquetStream(w io.Writer) (output, error) { return parquetStream{newParquetWriter(w)}, nil }
-
 func (parquetStream) commit(source.Position, bool) error { return nil }
 
 func (parquetStream) files() []string { return nil }

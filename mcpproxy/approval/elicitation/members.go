@@ -30,12 +30,12 @@ func members(object string, names ...string) (values []string, ok bool) {
 	return values, err == nil && clear
 }
 
-// text returns the text of a value that is a string.
-func text(value string) (s string, ok bool) {
+// text returns the text of a value that is a string, "" for any other.
+func text(value string) string {
 	if value == "" || value[0] != '"' {
-		return "", false
+		return ""
 	}
-	return jsontext.Unquote(value), true
+	return jsontext.Unquote(value)
 }
 
 func isObject(value string) bool { return value != "" && value[0] == '{' }

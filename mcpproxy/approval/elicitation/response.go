@@ -42,7 +42,7 @@ func ParseResponse(message []byte) (approval.Answer, Outcome) {
 	if !ok {
 		return denied, Malformed
 	}
-	version, _ := text(v[0])
+	version := text(v[0])
 	id, method, result, failure := v[1], v[2], v[3], v[4]
 	switch {
 	case version != "2.0", isNull(id), method != "", result != "" && failure != "":
@@ -60,7 +60,7 @@ func parseResult(result string) (approval.Answer, Outcome) {
 	if !ok {
 		return denied, Malformed
 	}
-	switch action, _ := text(v[0]); action {
+	switch action := text(v[0]); action {
 	case "accept":
 	case "decline":
 		return denied, Answered
@@ -75,7 +75,7 @@ func parseResult(result string) (approval.Answer, Outcome) {
 	if v, ok = members(v[1], decision); !ok {
 		return denied, Malformed
 	}
-	switch choice, _ := text(v[0]); choice {
+	switch choice := text(v[0]); choice {
 	case choiceOnce:
 		return approval.Answer{Approved: true, Scope: approval.Once, By: by}, Answered
 	case choiceSession:

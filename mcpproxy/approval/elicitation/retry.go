@@ -58,7 +58,7 @@ func ParseRetry(params []byte, session string) (id string, a approval.Answer, o 
 	if !ok {
 		return "", denied, Malformed, false
 	}
-	state, _ := text(v[1])
+	state := text(v[1])
 	if id, has = strings.CutPrefix(state, prefixOf(session)); !has {
 		return "", denied, Malformed, false
 	}
@@ -130,7 +130,7 @@ func CarriedBy(params []byte, session string) (c Carried, ok bool) {
 	if !ok || len(v[0])+len(v[1]) > maxCarried {
 		return Carried{}, false
 	}
-	if state, _ := text(v[1]); strings.HasPrefix(state, prefixOf(session)) {
+	if strings.HasPrefix(text(v[1]), prefixOf(session)) {
 		return Carried{}, true // an old answer: it never reaches the server
 	}
 	return Carried{inputResponses: strings.Clone(v[0]), requestState: strings.Clone(v[1])}, true

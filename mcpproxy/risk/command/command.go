@@ -155,7 +155,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 	case "parallel", "rush":
 		return s.runParallel(f, in)
 	case "find", "gfind", "fd", "fdfind":
-		out.From |= s.find(args, in)
+		out.From |= s.find(args)
 	case "hyperfine", "mispipe":
 		for _, a := range args {
 			if !strings.HasPrefix(a.Text, "-") {
@@ -275,11 +275,11 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		"tsx", "ts-node", "R", "raku", "swift", "scala", "kotlin", "clojure", "clj", "bb", "racket", "guile", "sbcl", "crystal", "jshell", "go":
 		s.interpreter(name, args, in)
 	case "vim", "vi", "nvim", "ex", "view", "ed", "emacs", "gvim":
-		s.editor(name, args, in)
+		s.editor(args, in)
 	case "make", "gmake", "ninja", "just", "rake", "rails", "bin/rails":
 		s.build(name, args, in)
 	case "git", "hub":
-		s.git(args, in)
+		s.git(args)
 	case "hg", "svn", "jj", "bfg", "fossil", "p4":
 		s.otherVCS(name, args)
 	case "gh", "glab":
@@ -314,7 +314,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		code.SQL(s.Shell, name+" "+shell.Join(args))
 	default:
 		if verb, ok := strings.CutPrefix(name, "git-"); ok {
-			s.gitVerb(verb, args, in, false)
+			s.gitVerb(verb, args, false)
 			return
 		}
 		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.Windows(s.Shell, name, args) || infra.TearsDown(s.Shell, name, args) {

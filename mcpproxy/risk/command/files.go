@@ -53,7 +53,7 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 	case "dd", "gdd", "dcfldd", "dc3dd":
 		s.dd(args)
 	case "cp", "gcp", "install", "mv", "gmv", "ln", "rsync", "scp":
-		s.copies(name, args, in)
+		s.copies(name, args)
 	case "tar", "gtar", "bsdtar", "unzip", "zip", "7z", "7za", "rclone", "unison", "mc", "gsutil", "s3cmd", "s5cmd", "b2":
 		s.archives(name, args, in)
 	case "hdfs", "hadoop":
@@ -132,7 +132,7 @@ func isWindows(lower string) bool {
 
 // find judges find and fd. It returns CredentialRead if what they find are files with
 // credentials.
-func (s rules) find(args []shell.Field, in shell.Stream) (of detector.Set) {
+func (s rules) find(args []shell.Field) (of detector.Set) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i].Text; a {
 		case "-delete":
@@ -201,7 +201,7 @@ func (s rules) dd(args []shell.Field) {
 }
 
 // copies judges cp, mv, ln, install, rsync and scp.
-func (s rules) copies(name string, args []shell.Field, in shell.Stream) {
+func (s rules) copies(name string, args []shell.Field) {
 	short, long := "tSgmo", "target-directory suffix mode owner group backup"
 	switch name {
 	case "rsync":

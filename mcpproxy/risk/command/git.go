@@ -10,7 +10,7 @@ import (
 
 // git judges git: what rewrites or deletes refs, and what discards changes that
 // were never committed.
-func (s rules) git(args []shell.Field, in shell.Stream) {
+func (s rules) git(args []shell.Field) {
 	clean := false // clean.requireForce is off
 	for len(args) > 0 {
 		a := args[0].Text
@@ -43,7 +43,7 @@ func (s rules) git(args []shell.Field, in shell.Stream) {
 		s.Add(detector.Opaque)
 		return
 	}
-	s.gitVerb(args[0].Text, args[1:], in, clean)
+	s.gitVerb(args[0].Text, args[1:], clean)
 }
 
 // gitConfig judges a setting, which may be a command. It reports whether clean needs no force.
@@ -111,7 +111,7 @@ func (s rules) gitRuns(verb string, args []shell.Field) {
 	}
 }
 
-func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean bool) {
+func (s rules) gitVerb(verb string, args []shell.Field, clean bool) {
 	s.gitRuns(verb, args)
 	short, long := "m", "message"
 	switch verb {

@@ -216,7 +216,7 @@ func (s rules) codeField(language string, f shell.Field) {
 }
 
 // editor judges the commands that an editor is started with.
-func (s rules) editor(name string, args []shell.Field, in shell.Stream) {
+func (s rules) editor(args []shell.Field, in shell.Stream) {
 	run := func(text string) {
 		text = strings.TrimLeft(text, ": ")
 		if at := strings.IndexByte(text, '!'); at >= 0 && at < 12 {

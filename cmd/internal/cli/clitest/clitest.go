@@ -64,7 +64,7 @@ func CheckPage(t *testing.T, file, program string, keys []cli.Key, update bool) 
 	if !found || !closed {
 		t.Fatalf("%s has no table between %q and %q", file, begin, end)
 	}
-	want := table(program, keys)
+	want := table(keys)
 	if got == want {
 		return
 	}
@@ -77,7 +77,7 @@ func CheckPage(t *testing.T, file, program string, keys []cli.Key, update bool) 
 }
 
 // table returns the keys as a table of Markdown.
-func table(program string, keys []cli.Key) string {
+func table(keys []cli.Key) string {
 	var b strings.Builder
 	b.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
 	for _, k := range keys {
