@@ -75,7 +75,7 @@ func (a *app) diagnose() *diagnosis {
 	d.approval(cfg)
 	d.spool(cfg, a.stderr)
 	d.evidence(cfg)
-	if len(problems) == 0 {
+	if len(problems) == 0 && cfg.consumer == "kafka" {
 		d.kafka(cfg)
 	}
 	d.clients(clients.Scan(a.getenv), func(s clients.Server) []flaw { return a.flaws(cfg, problems.Err(), s) })
@@ -165,9 +165,6 @@ func (d *diagnosis) evidence(cfg config) {
 
 // kafka checks what the next session ships with, without connecting.
 func (d *diagnosis) kafka(cfg config) {
-	if cfg.consumer != "kafka" {
-		return
-	}
 	producer, err := newProducer(cfg, zap.NewNop())
 	if err != nil {
 		d.find("kafka_unusable", "nothing is shipped to Kafka, and the records stay in the spool: %v", err)
