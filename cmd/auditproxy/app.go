@@ -51,9 +51,6 @@ func (a *app) say(message error) {
 
 func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
 
-// defaultSpoolDir returns "" without a default.
-func (a *app) defaultSpoolDir() string { return cli.StateDir("auditproxy", a.env, os.Getuid()) }
-
 // colours reports whether output to w may have colours (https://no-color.org).
 func (a *app) colours(w io.Writer) bool {
 	return terminal.IsTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"

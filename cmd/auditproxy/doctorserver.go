@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -97,7 +98,7 @@ func (a *app) dryLaunch(cfg config, s clients.Server) (launch, error) {
 		return launch{}, cannotStart(s.Command, err)
 	}
 	b := &app{env: env, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, systemConfig: a.systemConfig, systemUID: a.systemUID}
-	b.keys = proxyKeys(b.defaultSpoolDir())
+	b.keys = proxyKeys(cli.StateDir("auditproxy", b.env, os.Getuid()))
 	var started *launch
 	var problem error
 	proxy := newProxyCmd(b, func(_ context.Context, l launch) error {

@@ -27,7 +27,7 @@ func main() {
 
 // run executes args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
-	a.keys = proxyKeys(a.defaultSpoolDir())
+	a.keys = proxyKeys(cli.StateDir("auditproxy", a.env, os.Getuid()))
 	root := newRootCmd(a)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
