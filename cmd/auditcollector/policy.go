@@ -70,7 +70,7 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 				}
 				report := r.Report()
 				report.Policy = replay.Source{Source: args[0], Dialect: l.Policy.Dialect, Hash: l.Policy.Hash, Mode: l.Mode}
-				return report.Write(a.stdout, format == "json", terminal.IsTerminal(a.stdout) && a.getenv("NO_COLOR") == "", time.Local)
+				return report.Write(a.stdout, format == "json", terminal.Colours(a.stdout, a.getenv), time.Local)
 			})
 		},
 		ValidArgsFunction: replay.CompletePolicy,

@@ -138,7 +138,7 @@ func (a *app) keepKeys(file string, checker *verify.Checker) error {
 func (a *app) printReport(r verify.Report, known known, json bool) error {
 	exit := r.Exit
 	var more [][]byte
-	p := evidencereport.Printer{Out: a.stdout, Colour: terminal.IsTerminal(a.stdout) && a.getenv("NO_COLOR") == ""}
+	p := evidencereport.Printer{Out: a.stdout, Colour: terminal.Colours(a.stdout, a.getenv)}
 	for _, text := range known.rolledBack {
 		exit = verify.ExitTampered
 		more = append(more, p.Line(string(verify.Tampered), "", text))

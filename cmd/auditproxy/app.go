@@ -51,10 +51,7 @@ func (a *app) say(message error) {
 
 func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
 
-// colours reports whether output to w may have colours (https://no-color.org).
-func (a *app) colours(w io.Writer) bool {
-	return terminal.IsTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
-}
+func (a *app) colours(w io.Writer) bool { return terminal.Colours(w, a.getenv) }
 
 // messages returns the redactor for texts that this program prints: its
 // arguments and environment may hold credentials, and its output is often kept.

@@ -24,6 +24,11 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Colours reports whether output to w may have colours (https://no-color.org).
+func Colours(w io.Writer, getenv func(string) string) bool {
+	return IsTerminal(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
 // Width returns how many columns the terminal of stream has; 0 if that is not
 // known.
 func Width(stream any) int {
