@@ -28,9 +28,7 @@ func own(t *testing.T) *Dir {
 
 func TestAskAndAnswer(t *testing.T) {
 	d := own(t)
-	if err := d.Ask(question("q1")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(question("q1")))
 	list, err := d.Waiting()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("waiting: %v, %v", list, err)
@@ -38,9 +36,7 @@ func TestAskAndAnswer(t *testing.T) {
 	if a, err := d.Answer("q1"); a != nil || err != nil {
 		t.Fatalf("answer before there is one: %+v, %v", a, err)
 	}
-	if err := d.Give(&list[0], Answer{Approved: true, Scope: Session, By: "Ann"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Give(&list[0], Answer{Approved: true, Scope: Session, By: "Ann"}))
 	var answered *Answered
 	if err := d.Give(&list[0], Answer{}); !errors.As(err, &answered) || answered.By != "Ann" {
 		t.Errorf("second answer: %v, want that Ann answered", err)
@@ -58,5 +54,12 @@ func TestAskAndAnswer(t *testing.T) {
 	}
 	if list, err := names(d.Path()); err != nil || len(list) != 0 {
 		t.Errorf("left over: %q, %v", list, err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

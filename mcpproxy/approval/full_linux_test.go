@@ -17,9 +17,7 @@ func TestDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Ask(question("before")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(question("before")))
 	f, err := os.Create(filepath.Join(dir, "rubbish"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,9 +46,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("left on a full disk: %q, %v", list, err)
 	}
 	// A question of which a part fits is not asked either.
-	if err := f.Truncate(48 << 10); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Truncate(48<<10))
 	large := question("large")
 	large.Calls[0].Reason = strings.Repeat("x", 60<<10)
 	if err := d.Ask(large); err == nil {

@@ -26,21 +26,15 @@ import (
 func put(t *testing.T, d *Dir, name, text string, mode fs.FileMode) {
 	t.Helper()
 	file := filepath.Join(d.Path(), name)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(file, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	must(t, os.Chmod(file, mode))
 }
 
 // shared opens a directory that its group may write to.
 func shared(t *testing.T) *Dir {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unix.Chmod(dir, 0o3770); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Chmod(dir, 0o3770))
 	d, err := Open(Config{Dir: dir, SameUser: true})
 	if err != nil {
 		t.Fatal(err)
@@ -107,41 +101,27 @@ func TestAnswerFiles(t *testing.T) {
 		{"of no question", text(`{"approved":true,"question":""}`), "", ""},
 		{"sparse", func(t *testing.T, d *Dir) {
 			put(t, d, "q.answer", "", 0o600)
-			if err := os.Truncate(filepath.Join(d.Path(), "q.answer"), 1<<40); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(filepath.Join(d.Path(), "q.answer"), 1<<40))
 		}, "it has more than 4096 bytes", ""},
 		{"a link", func(t *testing.T, d *Dir) {
 			put(t, d, "elsewhere", yes, 0o600)
-			if err := os.Symlink("elsewhere", filepath.Join(d.Path(), "q.answer")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("elsewhere", filepath.Join(d.Path(), "q.answer")))
 		}, "it is not a regular file", ""},
 		{"a link to nothing", func(t *testing.T, d *Dir) {
-			if err := os.Symlink("/nowhere", filepath.Join(d.Path(), "q.answer")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("/nowhere", filepath.Join(d.Path(), "q.answer")))
 		}, "it is not a regular file", ""},
 		{"two names", func(t *testing.T, d *Dir) {
 			put(t, d, "elsewhere", yes, 0o600)
-			if err := os.Link(filepath.Join(d.Path(), "elsewhere"), filepath.Join(d.Path(), "q.answer")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Link(filepath.Join(d.Path(), "elsewhere"), filepath.Join(d.Path(), "q.answer")))
 		}, "it has 2 names", late},
 		{"a FIFO", func(t *testing.T, d *Dir) {
-			if err := syscall.Mkfifo(filepath.Join(d.Path(), "q.answer"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(filepath.Join(d.Path(), "q.answer"), 0o600))
 		}, "it is not a regular file", ""},
 		{"a socket", func(t *testing.T, d *Dir) {
-			if err := unix.Mknod(filepath.Join(d.Path(), "q.answer"), unix.S_IFSOCK|0o600, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, unix.Mknod(filepath.Join(d.Path(), "q.answer"), unix.S_IFSOCK|0o600, 0))
 		}, "it is not a regular file", ""},
 		{"a directory", func(t *testing.T, d *Dir) {
-			if err := os.Mkdir(filepath.Join(d.Path(), "q.answer"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(filepath.Join(d.Path(), "q.answer"), 0o700))
 		}, "it is not a regular file", ""},
 		{"of a group that may write", func(t *testing.T, d *Dir) { put(t, d, "q.answer", yes, 0o660) }, "its mode 0660 lets others change it", ""},
 		{"of all", func(t *testing.T, d *Dir) { put(t, d, "q.answer", yes, 0o606) }, "its mode 0606 lets others change it", ""},
@@ -149,9 +129,7 @@ func TestAnswerFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := shared(t)
-				if err := d.Ask(question("q")); err != nil {
-					t.Fatal(err)
-				}
+				must(t, d.Ask(question("q")))
 				tt.make(t, d)
 				a, err := d.Answer("q")
 				if tt.name == "not UTF-8" { // text that is not UTF-8 is not strict JSON, or has U+FFFD
@@ -196,9 +174,7 @@ func TestAnswerFiles(t *testing.T) {
 func TestAnswerThatIsStillWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := shared(t)
-		if err := d.Ask(question("q")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Ask(question("q")))
 		for i := range len(yes) {
 			put(t, d, "q.answer", yes[:i], 0o600)
 			if a, err := d.Answer("q"); a != nil || err != nil {
@@ -216,9 +192,7 @@ func TestAnswerThatIsStillWritten(t *testing.T) {
 // Rejected answers do not overwrite each other, and many are not kept.
 func TestManyRejectedAnswers(t *testing.T) {
 	d := shared(t)
-	if err := d.Ask(question("q")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(question("q")))
 	for n := range maxRejected {
 		put(t, d, "q.answer", `{"approved":1}`, 0o600)
 		var rejected *Rejected
@@ -277,9 +251,7 @@ func TestSimultaneousAnswers(t *testing.T) {
 	d := own(t)
 	for round := range 50 {
 		id := fmt.Sprint("q", round)
-		if err := d.Ask(question(id)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Ask(question(id)))
 		list, err := d.Waiting()
 		if err != nil || len(list) != 1 {
 			t.Fatalf("waiting: %v, %v", list, err)
@@ -307,18 +279,14 @@ func TestSimultaneousAnswers(t *testing.T) {
 				t.Errorf("round %d: %s answered, %s got %v", round, a.By, by, errs[i])
 			}
 		}
-		if err := d.Withdraw(id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Withdraw(id))
 	}
 }
 
 // A question is new, has no answer yet, and is of bounded size.
 func TestAskRefuses(t *testing.T) {
 	d := own(t)
-	if err := d.Ask(question("q")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(question("q")))
 	if err := d.Ask(question("q")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("the same id again: %v", err)
 	}
@@ -339,9 +307,7 @@ func TestAskRefuses(t *testing.T) {
 	many.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", maxQuestion/5) + `"`)
 	many.Calls = slices.Repeat(many.Calls, 40)
 	many.More = 2
-	if err := d.Ask(many); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(many))
 	q, err := d.question("many")
 	if err != nil || len(q.Calls) != 4 || q.More != 38 {
 		t.Errorf("42 large calls: %d shown, %d more, %v", len(q.Calls), q.More, err)
@@ -357,9 +323,7 @@ func TestQuestionRoundTrip(t *testing.T) {
 	q := question("q")
 	q.Calls[0].Operations, q.Calls[0].MoreOperations = []string{"send_keys", "\x1b[2J"}, 3
 	q.Calls[0].Target, q.Client = "\x1b[2J\u202e<b>", strings.Repeat("x", 300)
-	if err := d.Ask(q); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(q))
 	list, err := d.Waiting()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("waiting: %v, %v", list, err)
@@ -380,21 +344,15 @@ func TestHostileQuestions(t *testing.T) {
 	for i, id := range []string{"second", "first"} {
 		q := question(id)
 		q.Asked = q.Asked.Add(-time.Duration(i) * time.Minute)
-		if err := d.Ask(q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Ask(q))
 	}
 	anyServer := question("any")
 	anyServer.ServerKey = ""
 	anyServer.Asked = anyServer.Asked.Add(time.Minute)
-	if err := d.Ask(anyServer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(anyServer))
 	over := question("over")
 	over.Expires = time.Now().Add(-time.Second)
-	if err := d.Ask(over); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(over))
 	good, err := os.ReadFile(filepath.Join(d.Path(), "first.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -486,15 +444,9 @@ func TestAlwaysEntries(t *testing.T) {
 			found = append(found, audit.Detection{Detector: word, At: "keys"})
 		}
 		q.Calls[0].Detections = audit.DetectionsJSON(found)
-		if err := d.Ask(q); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Withdraw(id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Ask(q))
+		must(t, d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"}))
+		must(t, d.Withdraw(id))
 	}
 	const a, b = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
 	long := strings.Repeat("/", 200)
@@ -603,19 +555,13 @@ func TestDirectoryChecks(t *testing.T) {
 	top := t.TempDir()
 	dir := func(name string, mode uint32) string {
 		file := filepath.Join(top, name)
-		if err := errors.Join(os.Mkdir(file, 0o700), unix.Chmod(file, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(file, 0o700), unix.Chmod(file, mode)))
 		return file
 	}
 	link := filepath.Join(top, "link")
-	if err := os.Symlink(dir("target", 0o700), link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(dir("target", 0o700), link))
 	file := filepath.Join(top, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for _, tt := range []struct {
 		name string
 		cfg  Config
@@ -704,15 +650,9 @@ func TestRules(t *testing.T) {
 func TestLateAnswer(t *testing.T) {
 	d := own(t)
 	q := question("q")
-	if err := d.Ask(q); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Give(q, Answer{Approved: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Withdraw("q"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(q))
+	must(t, d.Give(q, Answer{Approved: true}))
+	must(t, d.Withdraw("q"))
 	list, err := names(d.Path())
 	if err != nil || !slices.Equal(list, []string{"q.rejected-1"}) || d.Rejections(q) != 1 {
 		t.Errorf("after the question was withdrawn: %q, %v", list, err)
@@ -729,9 +669,7 @@ func TestTakenAtOnce(t *testing.T) {
 	d := own(t)
 	for n := range 200 {
 		q := question(fmt.Sprint("q", n))
-		if err := d.Ask(q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Ask(q))
 		ended := make(chan error)
 		go func() {
 			a, err := (*Answer)(nil), error(nil)
@@ -741,9 +679,7 @@ func TestTakenAtOnce(t *testing.T) {
 			ended <- errors.Join(err, d.Withdraw(q.ID))
 		}()
 		err := d.Give(q, Answer{Approved: true})
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-ended)
 		if err != nil {
 			t.Fatalf("question %d: the answer was taken, and its person is told: %v", n, err)
 		}
@@ -755,15 +691,9 @@ func TestDirectoryThatIsOpenedLater(t *testing.T) {
 	d := shared(t)
 	for i, id := range []string{"q1", "q2"} {
 		q := question(id)
-		if err := d.Ask(q); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Give(q, Answer{Approved: true, Scope: Always}); err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Chmod(d.Path(), map[bool]uint32{true: 0o3777, false: 0o770}[i == 0]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Ask(q))
+		must(t, d.Give(q, Answer{Approved: true, Scope: Always}))
+		must(t, unix.Chmod(d.Path(), map[bool]uint32{true: 0o3777, false: 0o770}[i == 0]))
 		var rejected *Rejected
 		if a, err := d.Answer(id); a != nil || !errors.As(err, &rejected) || !strings.Contains(err.Error(), "run chmod 3770") {
 			t.Errorf("an answer in an open directory: %+v, %v", a, err)
@@ -771,9 +701,7 @@ func TestDirectoryThatIsOpenedLater(t *testing.T) {
 		if a, err := d.Allows("send_keys", "0123456789abcdef", nil, ""); a != nil || err == nil {
 			t.Errorf("an entry in an open directory: %+v, %v", a, err)
 		}
-		if err := unix.Chmod(d.Path(), 0o3770); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Chmod(d.Path(), 0o3770))
 	}
 }
 
@@ -863,19 +791,11 @@ func FuzzQuestion(f *testing.F) {
 func TestAnswerWithoutDescriptors(t *testing.T) {
 	d := own(t)
 	q := question("q")
-	if err := d.Ask(q); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Give(q, Answer{Approved: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(q))
+	must(t, d.Give(q, Answer{Approved: true}))
 	var was unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: was.Max}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: was.Max}))
 	a, err := d.Answer("q")
 	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); e != nil {
 		t.Fatal(e)
@@ -895,9 +815,7 @@ func TestDenialIsNotForAlways(t *testing.T) {
 	const key = "0123456789abcdef"
 	q := question("q1")
 	q.ServerKey = key
-	if err := d.Ask(q); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(q))
 	if err := d.Give(q, Answer{Scope: Always, By: "Ann"}); err == nil {
 		t.Error("a denial was given for always")
 	}
@@ -912,9 +830,7 @@ func TestAlwaysForSeveralTools(t *testing.T) {
 	const key = "0123456789abcdef"
 	q := question("q1")
 	q.ServerKey, q.Calls = key, []Call{{Tool: "send_keys"}, {Tool: "kill_pane"}}
-	if err := errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})))
 	for _, tool := range []string{"send_keys", "kill_pane"} {
 		if got, err := d.Always(tool, key); got == nil || err != nil {
 			t.Errorf("%s: %+v, %v", tool, got, err)
@@ -929,9 +845,7 @@ func TestAlwaysAmongManyFiles(t *testing.T) {
 	const key = "0123456789abcdef"
 	q := question("q1")
 	q.Calls[0].Tool, q.Calls[0].Detections, q.ServerKey = "send_keys", "", key
-	if err := errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})))
 	look := func() {
 		for _, tool := range []string{"send_keys", "kill_pane"} {
 			if got, err := d.Always(tool, key); err != nil || (got != nil) != (tool == "send_keys") {

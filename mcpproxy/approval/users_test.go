@@ -212,9 +212,7 @@ func (p place) as(t *testing.T, uid int, cfg Config) (party, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	one := party{t, in, bufio.NewScanner(out)}
 	t.Cleanup(func() {
 		in.Close()
@@ -323,9 +321,7 @@ func TestDirectoryOfTheAgent(t *testing.T) {
 // Root answers in the directory of an agent's user, which can read the answer.
 func TestRootAnswers(t *testing.T) {
 	p := newPlace(t, agent, 0o700)
-	if err := os.Chown(p.dir, agent, agent); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(p.dir, agent, agent))
 	proxy := p.mustAs(t, agent, Config{Own: true, SameUser: true})
 	root := p.mustAs(t, 0, Config{People: true})
 	proxy.do("ask q1", "ok")

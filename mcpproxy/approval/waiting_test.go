@@ -17,9 +17,7 @@ func TestWaitingBound(t *testing.T) {
 	d := own(t)
 	q := question("0")
 	q.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", maxQuestion-2000) + `"`)
-	if err := d.Ask(q); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Ask(q))
 	text, err := os.ReadFile(d.name("0", questionExt))
 	if err != nil {
 		t.Fatal(err)
@@ -27,9 +25,7 @@ func TestWaitingBound(t *testing.T) {
 	for i := range maxWaitingBytes/len(text) + 5 {
 		id := fmt.Sprintf("q%03d", i)
 		copied := strings.Replace(string(text), `"id":"0"`, `"id":"`+id+`"`, 1)
-		if err := os.WriteFile(filepath.Join(d.Path(), id+questionExt), []byte(copied), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(d.Path(), id+questionExt), []byte(copied), 0o600))
 	}
 	list, err := d.Waiting()
 	if err == nil || !strings.Contains(err.Error(), "others may not be shown") {
@@ -49,9 +45,7 @@ func TestAbandoned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"killed", "waits", "older"} {
-		if err := d.Ask(question(id)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Ask(question(id)))
 	}
 	// A proxy that did not lock its questions.
 	text, err := os.ReadFile(d.name("older", questionExt))
