@@ -3,6 +3,7 @@ package redact_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,26 @@ func TestReadableTexts(t *testing.T) {
 			in := fmt.Sprintf(around, line)
 			if got := clean(r, in); got != in {
 				t.Errorf("AppendText(%q) = %q", in, got)
+			}
+		}
+	}
+}
+
+// TestBrokenTexts reads what is left of each text where it breaks off, or begins, at any
+// byte. A redactor that fails hides all arguments, of which an agent could make use.
+func TestBrokenTexts(t *testing.T) {
+	r := newRedactor(t, redact.Config{ClearNames: []string{"keys"}})
+	all := slices.Clone(redact.CommandLines)
+	for _, file := range []string{"secrets", "typed", "readable"} {
+		all = append(all, typedLines(t, "testdata/"+file+".txt")...)
+	}
+	for _, line := range all {
+		for i := range len(line) + 1 {
+			for _, in := range []string{line[:i], "cd /srv\n" + line[:i], line[i:] + "\n"} {
+				args := append(jsontext.AppendQuote([]byte(`{"keys":`), in), '}')
+				if _, flags := r.AppendArgs(nil, args); flags&redact.Failed != 0 {
+					t.Errorf("AppendArgs(%s) failed", args)
+				}
 			}
 		}
 	}

@@ -144,6 +144,9 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		}
 		at = next + 1
 	}
+	if n == 0 { // the text breaks off
+		return lex.Span{}
+	}
 	switch {
 	case rule.argument == nameFirst:
 		v := arguments[0]

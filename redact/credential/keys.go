@@ -102,7 +102,7 @@ func (s *Scanner) pem(i int) lex.Span {
 	if n := bytes.Index(t[end:min(len(t), end+64)], []byte(ending[:len("----")])); n >= 0 && ending[4] == ' ' {
 		return lex.Span{From: i, To: end + n + 4}
 	} else if n >= 0 {
-		return lex.Span{From: i, To: end + n + 5}
+		return lex.Span{From: i, To: min(len(t), end+n+5)}
 	}
 	return lex.Span{From: i, To: lex.CredentialEnd(s.text, end)}
 }

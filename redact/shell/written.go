@@ -92,7 +92,7 @@ func (f *Finder) given(i int) int {
 		f.found = append(f.found, v)
 		return v.To - len("<<")
 	}
-	return i + 1
+	return i
 }
 
 // writtenUntil adds what the lines below i write, up to one that writes the delimiter.
