@@ -110,8 +110,8 @@ func TestReadableTexts(t *testing.T) {
 	}
 }
 
-// TestBrokenTexts reads what is left of each text where it breaks off, or begins, at any
-// byte. A redactor that fails hides all arguments, of which an agent could make use.
+// TestBrokenTexts cuts each text at each byte, and reads both parts. If the redactor
+// fails, it hides all arguments: an agent could hide what it does that way.
 func TestBrokenTexts(t *testing.T) {
 	r := newRedactor(t, redact.Config{ClearNames: []string{"keys"}})
 	all := slices.Clone(redact.CommandLines)

@@ -33,7 +33,7 @@ func TestPasswordIsReadAgain(t *testing.T) {
 	}
 }
 
-// A pipe has its content once: who reads it again waits for ever, or reads nothing.
+// A pipe has its content once: a second read waits for ever, or reads nothing.
 func TestPasswordOfAPipe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) string{
 		"unnamed": func(t *testing.T) string {

@@ -466,9 +466,9 @@ func testEraseAgainLater(t *testing.T, f *fixture) {
 	f.once(f.job())
 	f.want("SELECT count() FROM audit.alerts", "0")
 	f.exec("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_key, raw) VALUES (now(), 't', '" + erased.SessionID + "', 'x')")
-	// A table of somebody's own, and another session, of which something arrives: then
-	// all is erased again that no hold is on. Only what was erased says whose rows and
-	// letters these are.
+	// An administrator's own table has rows of an erased session, and a record of another
+	// erased session arrives. The job erases again what no hold covers. Only the erasure
+	// knows whose rows and letters these are.
 	other := f.ended(audit.Record{Tenant: "bank", User: "bob"})
 	f.erase(erasure(retention.HoldUser, "bob"))
 	f.exec("CREATE TABLE audit.notes (session_id String) ENGINE = MergeTree ORDER BY session_id")

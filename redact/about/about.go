@@ -339,8 +339,7 @@ func IsSwitch(name []byte) bool {
 }
 
 // IsNameOfSecret reports whether b, the value of SecretId and the like, is where a secret
-// is: a path. One with capitals may be base64, which has
-// slashes too.
+// is: a path. One with capitals may be base64, which has slashes too.
 func IsNameOfSecret(name, b []byte) bool {
 	return (lex.HasFoldSuffix(name, "secretid") || lex.HasFoldSuffix(name, "secret-id")) && bytes.IndexByte(b, '/') > 0 &&
 		bytes.IndexFunc(b, func(r rune) bool {

@@ -59,7 +59,7 @@ func OnePolicy(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// CompletePolicy completes files and presets, of which such a command takes one.
+// CompletePolicy completes the one file or preset that such a command takes.
 func CompletePolicy(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

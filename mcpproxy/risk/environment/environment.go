@@ -44,8 +44,8 @@ func Loaded(name string) bool {
 }
 
 // LoadsCode reports whether an assignment makes later programs load a file that
-// they would not, or decides how a later auditproxy or its client runs. Of the
-// variables of Loaded these are the ones that nobody sets as a matter of course.
+// they would not, or decides how a later auditproxy or its client runs. It leaves out
+// those variables of Loaded that ordinary commands set, such as PATH.
 func LoadsCode(name, value string) bool {
 	switch name {
 	case "LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES":

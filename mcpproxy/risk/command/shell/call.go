@@ -50,7 +50,7 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 		return Anything
 	}
 	if !w.quoted && len(w.Text) > 1 && w.Text[0] == '=' {
-		// In zsh it stands for the path of the program.
+		// zsh replaces =rm by the path of rm.
 		g := append([]Field(nil), f...)
 		g[0].Text = w.Text[1:]
 		return s.Command(g, in)
