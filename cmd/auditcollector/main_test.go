@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli/clitest"
+	"auditproxy/deploy/dev"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
@@ -48,7 +49,7 @@ type home struct {
 func newHome(t *testing.T) home {
 	t.Helper()
 	h := emptyHome(t)
-	tables := clitest.Share(t, "tables", func(own string) {
+	tables := dev.Share(t, "tables", func(own string) {
 		first := emptyHome(t)
 		if r := first.run(t, "migrate"); r.code != 0 {
 			t.Fatalf("migrate: %+v", r)

@@ -18,13 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	chdbtest.IfEngine()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { chdbtest.Main(m) }
 
 // bubble runs a test with its own time.
 func bubble(name string, t *testing.T, do func(*testing.T)) {

@@ -21,13 +21,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	chdbtest.IfEngine()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { chdbtest.Main(m) }
 
 const day = 24 * time.Hour
 

@@ -9,19 +9,15 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
+	"auditproxy/collector/store/storetest"
 	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
-
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	chdbtest.IfEngine()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { chdbtest.Main(m) }
 
 // keep is the retention of the tests.
 var keep = clickhouse.Retention{Events: 9000 * 24 * time.Hour, DeadLetters: 400 * 24 * time.Hour}
@@ -33,10 +29,10 @@ type fixture struct {
 	dir string // of the engine
 }
 
-// newFixture starts ClickHouse's engine. It merges nothing.
+// newFixture starts ClickHouse's engine with the tables. It merges nothing.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	return connect(t, chdbtest.Start(t))
+	return connect(t, storetest.Start(t))
 }
 
 func connect(t *testing.T, dir string) fixture {

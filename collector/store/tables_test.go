@@ -8,6 +8,7 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
+	"auditproxy/collector/store/storetest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
@@ -21,7 +22,7 @@ func call(no int, tool string) audit.Record { return ingesttest.Call(no, tool, h
 
 // TestTables writes and reads the tables that the collector has besides records.
 func TestTables(t *testing.T) {
-	dir := chdbtest.Start(t)
+	dir := storetest.Start(t)
 	s := open(t, dir)
 	if _, err := s.Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)

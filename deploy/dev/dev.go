@@ -1,5 +1,5 @@
-// Package dev gives tests what make tools fetches, free ports, terminals and small
-// disks.
+// Package dev gives tests what make tools fetches, what they share, free ports,
+// terminals and small disks.
 //
 // The files, from the top: system_linux, system_other, dev.
 package dev
@@ -110,4 +110,46 @@ func Root() (string, error) {
 		}
 		dir = filepath.Dir(dir)
 	}
+}
+
+// sharedVariable is the environment variable with the directory for what tests
+// share.
+const sharedVariable = "DEV_SHARED"
+
+// Run runs the tests of a package, which share what Share makes, and returns the
+// exit code.
+func Run(m interface{ Run() int }) int {
+	dir, err := os.MkdirTemp("", "shared")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Setenv(sharedVariable, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// Share returns the path of a file or directory that all tests of a package use,
+// which make makes at another path for the first of them.
+func Share(t testing.TB, name string, make func(own string)) string {
+	t.Helper()
+	dir := os.Getenv(sharedVariable)
+	if dir == "" {
+		t.Fatal("TestMain does not call dev.Run")
+	}
+	shared := filepath.Join(dir, name)
+	if _, err := os.Stat(shared); err == nil {
+		return shared
+	}
+	// Several may make it at once; each finds a whole one.
+	own := filepath.Join(t.TempDir(), name)
+	make(own)
+	if err := os.Rename(own, shared); err != nil {
+		if _, other := os.Stat(shared); other != nil { // a directory does not replace one
+			t.Fatal(err)
+		}
+	}
+	return shared
 }

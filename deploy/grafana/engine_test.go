@@ -21,13 +21,9 @@ import (
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	chdbtest.IfEngine()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { chdbtest.Main(m) }
 
 // openAsPlugin opens the engine as Grafana's plugin does. A reader's queries run
 // with final = 1, a writer's unchanged.

@@ -20,14 +20,12 @@ import (
 	"auditproxy/sink/clickhouse/chdb/servertest"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	"golang.org/x/tools/txtar"
 )
 
 func TestMain(m *testing.M) {
-	chdbtest.IfEngine()
 	servertest.IfServer()
-	goleak.VerifyTestMain(m)
+	chdbtest.Main(m)
 }
 
 // keep is long: the golden records have the date of their writing.

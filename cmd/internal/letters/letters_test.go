@@ -14,10 +14,7 @@ import (
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
 
-func TestMain(m *testing.M) {
-	chdbtest.IfEngine()
-	m.Run()
-}
+func TestMain(m *testing.M) { chdbtest.Main(m) }
 
 // TestReplayIsEvaluated checks that replayed records are after a mark that a
 // collector sweeps immediately.

@@ -20,13 +20,9 @@ import (
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	chdbtest.IfEngine()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { chdbtest.Main(m) }
 
 func open(t *testing.T) (*store.Store, string) {
 	t.Helper()

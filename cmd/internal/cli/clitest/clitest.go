@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/deploy/dev"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -177,12 +178,7 @@ func Program(t *testing.T, name string) string {
 	return path
 }
 
-// buildsVariable is the environment variable with the directory for what tests
-// share.
-const buildsVariable = "CLITEST_BUILDS"
-
-// Run runs the tests of a package, which share what Share makes, and returns the
-// exit code. Tests must not make the directories in which this machine would keep
+// Run is dev.Run for the tests of a program. Tests must not make the directories in which this machine would keep
 // its own records.
 func Run(m *testing.M) (code int) {
 	for _, dir := range []string{"/var/lib/auditproxy", "/var/lib/auditcollector"} { // when root starts the programs
@@ -196,50 +192,18 @@ func Run(m *testing.M) (code int) {
 			}
 		}()
 	}
-	dir, err := os.MkdirTemp("", "builds")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		err = os.Setenv(buildsVariable, dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	return dev.Run(m)
 }
 
 // Build compiles a package as it is released, for the first of the tests that need
 // it, and returns the binary.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	return Share(t, filepath.Base(pkg), func(own string) {
+	return dev.Share(t, filepath.Base(pkg), func(own string) {
 		cmd := exec.Command("go", "build", "-trimpath", "-o", own, pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("building %s: %v\n%s", pkg, err, out)
 		}
 	})
-}
-
-// Share returns the path of a file or directory that all tests of a package use,
-// which make makes at another path for the first of them.
-func Share(t testing.TB, name string, make func(own string)) string {
-	t.Helper()
-	dir := os.Getenv(buildsVariable)
-	if dir == "" {
-		t.Fatal("TestMain does not call clitest.Run")
-	}
-	shared := filepath.Join(dir, name)
-	if _, err := os.Stat(shared); err == nil {
-		return shared
-	}
-	// Several may make it at once; each finds a whole one.
-	own := filepath.Join(t.TempDir(), name)
-	make(own)
-	if err := os.Rename(own, shared); err != nil {
-		if _, other := os.Stat(shared); other != nil { // a directory does not replace one
-			t.Fatal(err)
-		}
-	}
-	return shared
 }

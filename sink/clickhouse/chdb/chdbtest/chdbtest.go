@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
 
 // Names of environment variables: with the first, a test binary is the engine
@@ -31,9 +33,20 @@ const memory = 512 << 20
 // readyTimeout is generous: an engine needs a second on an idle machine.
 const readyTimeout = 3 * time.Minute
 
-// IfEngine runs the engine and exits, if Start started this process for that.
-// TestMain calls it first.
-func IfEngine() {
+// Main is TestMain of packages whose tests start engines. It runs the tests, or
+// the engine if a test started this process for that, and exits.
+func Main(m *testing.M) {
+	ifEngine()
+	goleak.VerifyTestMain(shared{m})
+}
+
+// shared is tests that share what dev.Share makes.
+type shared struct{ *testing.M }
+
+func (s shared) Run() int { return dev.Run(s.M) }
+
+// ifEngine runs the engine and exits, if a test started this process for that.
+func ifEngine() {
 	dir := os.Getenv(engineDir)
 	if dir == "" {
 		return
@@ -61,18 +74,56 @@ func Library(t testing.TB) string {
 func Start(t testing.TB) string {
 	t.Helper()
 	Library(t)
+	dir := newDir(t)
+	StartIn(t, dir)
+	return dir
+}
+
+// StartWith is Start with the data that fill leaves in an engine. It fills the first
+// one of a name, and the others get a copy: that takes a quarter of the processor
+// time in which the tables are made. TestMain calls Main.
+func StartWith(t testing.TB, name string, fill func(dir string)) string {
+	t.Helper()
+	const data = "data" // of an engine's directory
+	Library(t)
+	filled := dev.Share(t, name, func(own string) {
+		dir := newDir(t)
+		stop := start(t, dir)
+		fill(dir)
+		stop()
+		if err := os.Rename(filepath.Join(dir, data), own); err != nil {
+			t.Fatal(err)
+		}
+	})
+	dir := newDir(t)
+	if err := os.CopyFS(filepath.Join(dir, data), os.DirFS(filled)); err != nil {
+		t.Fatal(err)
+	}
+	StartIn(t, dir)
+	return dir
+}
+
+// newDir returns an empty directory for an engine, which ends with the test.
+func newDir(t testing.TB) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "ch") // short enough for sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	StartIn(t, dir)
 	return dir
 }
 
 // StartIn starts an engine with the data in dir, and waits until it answers.
 // It ends with the test.
 func StartIn(t testing.TB, dir string) {
+	t.Helper()
+	t.Cleanup(start(t, dir))
+}
+
+// start is StartIn for an engine that ends when stop is called, or at the latest
+// when the test process does.
+func start(t testing.TB, dir string) (stop func()) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -88,15 +139,17 @@ func StartIn(t testing.TB, dir string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = func() {
 		stdin.Close()
 		_ = cmd.Wait() // its exit code does not matter here
-	})
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
 	defer cancel()
 	if err := chdb.Ready(ctx, dir); err != nil {
+		stop()
 		t.Fatal(err)
 	}
+	return stop
 }
 
 // Query returns the rows of a statement, as a writer, each as its columns' text.
