@@ -57,7 +57,7 @@ PORTABLE := $(BUILD) GOFLAGS="$$(go env GOFLAGS) -trimpath -tags=portable" $(GOT
 RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review ./collector/translog \
 	./cmd/internal/cli ./cmd/internal/terminal
 
-.PHONY: help build demo demo-kafka test test-all test-other check check-code check-platforms bench soak kafka-up kafka-down tools fetch-tools libchdb clean
+.PHONY: help build demo demo-kafka test test-all test-other compile-other check check-code check-platforms bench soak kafka-up kafka-down tools fetch-tools libchdb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -75,12 +75,12 @@ demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## run the demo t
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/internal/demo
 	@$(DEMO) -kafka
 
-# check vets more than go test would. The largest packages wait more than they
-# compute, so the others run beside them, hence -j and -p.
+# check vets more than go test would. Fetching waits for the network, and the largest
+# packages wait more than they compute, so others run beside them, hence -j and -p.
 # With CI set, a test fails if its component was not fetched, instead of skipping.
 test: export CI := true
 test: $(STATICCHECK) ## everything: format, vet, staticcheck, all tests, the race detector where it matters
-	@$(MAKE) --no-print-directory -j 2 check-code fetch-tools
+	@$(MAKE) --no-print-directory -j 3 check-code fetch-tools compile-other
 	@deploy/dev/within $(MAKE) --no-print-directory -j 2 test-all test-other
 	@[ "$$(id -u)" = 0 ] || echo "not run: what needs root: files and answers of other users; run it with sudo for these"
 
@@ -93,6 +93,10 @@ test-other:
 	$(BUILD) go -C deploy/prometheus test -count=1 ./...
 	$(PORTABLE) -p 2 ./schemas/jsontext ./mcpproxy ./mcpproxy/wire ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
+
+# The detector needs all packages compiled once more.
+compile-other:
+	@$(BUILD) CGO_ENABLED=1 go list -race -test -deps -export $(RACE) >/dev/null
 
 check: check-code check-platforms ## format, vet and staticcheck, and a build for each platform
 
