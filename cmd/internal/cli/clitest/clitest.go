@@ -178,8 +178,8 @@ func Program(t *testing.T, name string) string {
 	return path
 }
 
-// Run is dev.Run for the tests of a program. Tests must not make the directories in which this machine would keep
-// its own records.
+// Run is dev.Run for the tests of a program. Tests must not make the directories in
+// which this machine would keep its own records.
 func Run(m *testing.M) (code int) {
 	for _, dir := range []string{"/var/lib/auditproxy", "/var/lib/auditcollector"} { // when root starts the programs
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
