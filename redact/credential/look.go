@@ -19,6 +19,7 @@ const (
 	lookRequoted             // there are apostrophes in a shell's text between them
 	lookCommand              // a program may have one among its arguments
 	lookSaid                 // prose may contain one
+	lookClause               // a clause of SQL may, behind a word for a password
 	lookTable                // there are lines, or one sets a name
 )
 
@@ -28,7 +29,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 	s.windows = s.windows[:0]
 	if s.Open {
 		s.windows = append(s.windows, lex.Span{From: 0, To: len(text)})
-		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookVeiled | lookRequoted | lookCommand | lookSaid | lookTable
+		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookVeiled | lookRequoted | lookCommand | lookSaid | lookClause | lookTable
 	}
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
@@ -124,6 +125,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 		}
 		if kinds&(argv.PassWord|argv.ProseWord) != 0 {
 			hint |= lookSaid
+		}
+		if kinds&argv.PassWord != 0 {
+			hint |= lookClause
 		}
 	}
 	if foreign || your && bytes.Contains(text, []byte("your ")) { // "123456 is your code"

@@ -173,8 +173,8 @@ func (s *Scanner) isPrompt(head []byte) bool {
 	return false
 }
 
-// said adds the secrets that sentences tell, and those of SQL's clauses.
-func (s *Scanner) said() {
+// clauses adds the secrets of SQL's clauses.
+func (s *Scanner) clauses() {
 	t := s.text
 	for i := 0; i < len(t); i++ {
 		run := i
@@ -189,8 +189,6 @@ func (s *Scanner) said() {
 			i = v.To - 1
 		}
 	}
-	s.found = prose.Find(t, s.found)
-	s.merge()
 }
 
 // clause finds SECRET in PASSWORD FOR 'ann'@'%' = 'SECRET', PASSWORD E'SECRET',

@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
 )
 
 // scan finds the unencoded credentials in text, of the kinds in hint.
@@ -37,8 +38,12 @@ func (s *Scanner) scan(text []byte, hint int) {
 		s.found = s.shell.Find(s.found, s.Program)
 		s.merge()
 	}
+	if hint&lookClause != 0 {
+		s.clauses()
+	}
 	if hint&lookSaid != 0 {
-		s.said()
+		s.found = prose.Find(text, s.found)
+		s.merge()
 	}
 }
 

@@ -107,20 +107,24 @@ func nounOf(w []byte) noun {
 
 // lowered returns w in lower case, in buf: nothing if it is too long.
 func lowered(buf *[24]byte, w []byte) []byte {
-	lower := buf[:0]
-	for i := 0; i < len(w); {
-		r, n := rune(w[i]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRune(w[i:])
-			r = unicode.ToLower(r)
-		} else if isUpper(w[i]) {
-			r += 'a' - 'A'
+	if len(w) > len(buf) {
+		return nil
+	}
+	n := 0
+	for n < len(w) && w[n] < utf8.RuneSelf {
+		buf[n] = w[n]
+		if isUpper(w[n]) {
+			buf[n] += 'a' - 'A'
 		}
-		if len(lower)+n > len(buf) {
+		n++
+	}
+	lower := buf[:n]
+	for _, r := range lex.View(w[n:]) {
+		r = unicode.ToLower(r)
+		if len(lower)+utf8.RuneLen(r) > len(buf) {
 			return nil
 		}
 		lower = utf8.AppendRune(lower, r)
-		i += n
 	}
 	return lower
 }
