@@ -179,11 +179,14 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 			return f, at
 		}
 	}
-	if len(w) <= 64 {
+	if len(w) <= 64 && string(w) != "/snmp" { // of MikroTik: its words are a path
 		base := w[bytes.LastIndexAny(w, "/=")+1:] // ProxyCommand=sshpass
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") {
+		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") && c.Programs&secondWord == 0 {
 			c.Programs |= p
+			if c.arguments != 0 { // it may be an argument of that name
+				c.seen++
+			}
 			c.words = 0
 			c.Reads = c.Reads || p&(chpasswd|secureString) != 0
 			if p&(flagUse|verbUse|usesNow) != 0 {

@@ -88,7 +88,7 @@ var ProgramNames = [...]struct {
 	{mysql, "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
 		"mariadb-import mariadb-check mysqlsh mydumper xtrabackup mariabackup"},
 	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
-		"useradd usermod hydra medusa ncrack steghide evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
+		"useradd usermod hydra medusa ncrack steghide evil-winrm enum4linux-ng ldapdomaindump tdload psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
 	{registry | secretWord, "docker podman"},
 	{registry, "nerdctl buildah skopeo crane helm oras cf jfrog jf argocd ibmcloud rancher regctl expo pio platformio cosign notation"},
 	{registry | account, "az"},
@@ -96,9 +96,9 @@ var ProgramNames = [...]struct {
 	{account, "airflow doveadm caddy dotnet supabase nuget"},
 	{tokenLogin, "glab k6 uv"},
 	{redis, "redis-cli valkey-cli keydb-cli redis-benchmark valkey-benchmark"},
-	{ldap, "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapmodrdn ldapcompare ldapexop"},
+	{ldap, "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapmodrdn ldapcompare ldapexop ldapvi dsconf dsidm"},
 	{ldap | ldapPasswd, "ldappasswd"},
-	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe"},
+	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe ldbadd ldbdel ldbedit ldbmodify ldbsearch"},
 	{openssl, "openssl"},
 	{archive, "7z 7za 7zz 7zr rar unrar"},
 	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip gobuster"},
@@ -121,7 +121,7 @@ var ProgramNames = [...]struct {
 	{edits, "sed gsed perl"},
 	{Prints, "printf base64"},
 	{registryData, "reg"},
-	{atDatabase, "CONNECT CONN conn connect"},
+	{atDatabase, "CONNECT CONN conn connect exp imp"},
 	{puts | webClient, "etcdctl"},
 	{setter, "rclone"},
 	{positional, "mkpasswd"},
@@ -155,6 +155,8 @@ var ProgramNames = [...]struct {
 	{secretsWord, "secret secrets insert store env"},
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
+		"getTGT.py getST.py lookupsid.py addcomputer.py samrdump.py rpcdump.py reg.py services.py GetADUsers.py findDelegation.py rbcd.py dacledit.py " +
+		"changepasswd.py impacket-getTGT impacket-getST impacket-lookupsid impacket-addcomputer impacket-GetUserSPNs impacket-GetNPUsers impacket-GetADUsers " +
 		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh"},
 }
 

@@ -141,7 +141,7 @@ security|-k|
 ipa-server-install ipa-client-install ipa-replica-install|-p -a -w|
 bloodhound-python enum4linux racadm openfortivpn snx certipy|-p|
 swift|-K|
-winrs winrm|-p: /p:|
+winrs winrm|-p: /p: -H|
 ipmitool||password:1 password:2
 iwconfig iw||key:1
 wbinfo|-a% --authenticate%|
@@ -157,6 +157,15 @@ swaks|-au~ -ap|
 irssi|-w|
 yt-dlp youtube-dl gallery-dl megaput megaget megals megadl|-p*|
 mega-login||:2
+crackmapexec netexec nxc cme evil-winrm|-H|
+kerbrute|-d~ -t~ -o~|passwordspray:2
+nikto|-id|
+lwp-request|-C|
+netdom|/pd: /po: /passwordd: /passwordo:|
+conan oras|-p|
+ibmcloud|--arbitrary-payload --password-payload|
+frpc|-t|
+ldapadd ldapsearch ldapmodify ldapdelete|-y<|
 jq yq|--arg@ --argjson@|
 ` +
 	// The configuration of routers.
@@ -171,12 +180,20 @@ wpa-psk||:1 ascii:1 hex:1
 pre-shared-key||:1 ascii-text:1 hexadecimal:1
 tacacs-server radius-server||key:1 secret:1
 server-private isakmp||key:1
-bgp ospf isis||authentication-key:1 md5:1
+bgp ospf isis||authentication-key:1 md5:1 password:1
 message-digest-key||md5:1
 rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
 com2sec com2sec6||:3
 createUser||:3 :5
 stats||auth:1
+local-user super||cipher:1 irreversible-cipher:1 simple:1
+snmp-agent||read:1 write:1 cipher:1
+pac||key:1
+auth-port acct-port||key:1
+vrrp||text:1
+psk||pass-phrase:1
+mgt-config||password:1
+wireless-key wireless-key1 wireless-psk snmp-community-string||:1
 key-string plain-text-password plain-text-password-value wpa-passphrase pre-shared-secret ascii-text insecure-password||:1
 rootpw bindpw AuthLDAPBindPassword|--plaintext --iscrypted|:1
 Xauth IPSec||password:1 secret:1
@@ -208,7 +225,7 @@ func eachUse(yield func(use) bool) {
 
 // plainWords are names of programs that prose has too: they start their line,
 // and a secret behind them ends it or looks like one.
-const plainWords = "stats enable username neighbor realm Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
+const plainWords = "pac stats enable username neighbor realm Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
 
 // The marks of flags.
 const (
