@@ -49,6 +49,7 @@ var hostileUnits = []string{
 	"00000000: 7061 7373 776f 7264 3d61 3161 3161 3161  x\n", "0000: 70 61 73 73\n", " 70 61 73 73 77 6f 72 64\n",
 	"read pw <<<a ", "read pw <<A\n", "read pw <<A\nA\n", "read <<<", `"a" | ConvertTo-SecureString `, "sshpass -f <(echo ", "radius server a\n key 7 a\n", "client {\n secret a\n",
 	`(setf (gethash "password" h) "a`, "(setf ", `[:a :password] "`, `password="a".concat("b"`, `.concat("a"`, `password="".concat(`,
+	"a,b=", "a, password = 'a', ", "(a,b)=(", "a,b,c,d,e,f,g,h=%w[",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

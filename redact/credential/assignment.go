@@ -17,7 +17,7 @@ import (
 // is at i, at any level of strings in strings.
 func (s *Scanner) assigned(i int) lex.Span {
 	name, first := s.nameBefore(i)
-	if i+1 == s.password.From {
+	if i+1 == s.password.From || s.tupled(i) {
 		return lex.Span{}
 	}
 	if len(name) == 0 && first > 0 && s.text[first-1] == ')' {

@@ -3,6 +3,7 @@ package credential
 import (
 	"bytes"
 
+	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
 	"auditproxy/redact/prose"
@@ -141,6 +142,127 @@ func (s *Scanner) listed(i int) lex.Span {
 		return lex.Span{}
 	}
 	return c
+}
+
+// maxTuple is how many variables are assigned at once.
+const maxTuple = 8
+
+// tupled adds the secrets of user, password = "ann", "SECRET", also in brackets, where the
+// sign is at i, and reports whether the text is such an assignment.
+func (s *Scanner) tupled(i int) bool {
+	t, to := s.text, i
+	if i+1 == len(t) || t[i] == ':' && t[i+1] != '=' || t[i] == '=' && (t[i+1] == '=' || t[i+1] == '>') {
+		return false
+	}
+	for to > s.from && t[to-1] == ' ' {
+		to--
+	}
+	if to == s.from {
+		return false
+	}
+	bracketed := t[to-1] == ')' || t[to-1] == ']' || t[to-1] == '}'
+	if bracketed {
+		to--
+	}
+	var list [maxTuple]lex.Span // from the last one
+	n := 0
+	for ; n < len(list); n++ {
+		from := to
+		for from > s.from && to-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 {
+			from--
+		}
+		if from == to || to-from > names.MaxPairName {
+			return false
+		}
+		list[n] = lex.Span{From: from, To: to}
+		for to = from; to > s.from && t[to-1] == ' '; {
+			to--
+		}
+		if to == s.from || t[to-1] != ',' {
+			break
+		}
+		for to--; to > s.from && t[to-1] == ' '; {
+			to--
+		}
+	}
+	if n++; n < 2 || n > len(list) {
+		return false
+	}
+	if to > 0 && !bracketed && (t[to-1] == '(' || t[to-1] == '[' || t[to-1] == '{') {
+		return false // the arguments of a function: f(a, password="SECRET")
+	}
+	var values [maxTuple]lex.Span
+	if !s.tupleOf(values[:n], i+1) {
+		return false
+	}
+	for k, v := range values[:n] {
+		name := list[n-1-k]
+		if v.From < v.To && s.sensitiveName(t[name.From:name.To], 0) && lex.MarkLen(t[v.From:]) == 0 && !formats.IsPlaceholder(t[v.From:v.To]) {
+			s.found, s.unordered = append(s.found, v), true
+		}
+	}
+	return true
+}
+
+// tupleOf reads as many values as there are variables, from i on: "ann", "SECRET" and
+// %w[ann SECRET]. Those that are neither strings nor numbers are empty, and one is a
+// string.
+func (s *Scanner) tupleOf(values []lex.Span, i int) bool {
+	t := s.text
+	for i < len(t) && (t[i] == '=' || t[i] == ' ') {
+		i++
+	}
+	words := bytes.HasPrefix(t[i:], []byte("%w")) || bytes.HasPrefix(t[i:], []byte("qw"))
+	if words {
+		i += len("%w")
+	}
+	if i < len(t) && (t[i] == '(' || t[i] == '[' || t[i] == '{') {
+		i++
+	} else if words {
+		return false
+	}
+	quoted := words
+	for k := range values {
+		for i < len(t) && t[i] == ' ' {
+			i++
+		}
+		at := i
+		if !words {
+			at += lex.PrefixLen(t[i:])
+		}
+		switch {
+		case i == len(t):
+			return false
+		case words:
+			for i < len(t) && t[i] > ' ' && t[i] != ')' && t[i] != ']' && t[i] != '}' {
+				i += max(1, lex.MarkLen(t[i:]))
+			}
+			values[k] = lex.Span{From: at, To: i}
+			continue
+		case at < len(t) && lex.Classes[t[at]]&lex.IsQuote != 0:
+			values[k], quoted = s.values.Quoted(at, 0), true
+			i = min(len(t), s.values.Closing(at, 0)+1)
+		default:
+			for from := i; i < len(t) && t[i] > ' ' && t[i] != ','; i++ {
+				if i-from > maxOther || t[i] == '=' { // the arguments of a function
+					return false
+				}
+			}
+			if lex.CountDigits(t[at:i]) == i-at {
+				values[k] = lex.Span{From: at, To: i}
+			}
+		}
+		for i < len(t) && t[i] == ' ' {
+			i++
+		}
+		if k+1 < len(values) {
+			if i == len(t) || t[i] != ',' {
+				return false
+			}
+			i++
+		}
+	}
+	return words || quoted && (i == len(t) || t[i] != ',')
 }
 
 // inPairs reports whether the two strings before the comma at i are the name and
