@@ -50,6 +50,7 @@ var hostileUnits = []string{
 	"read pw <<<a ", "read pw <<A\n", "read pw <<A\nA\n", "read <<<", `"a" | ConvertTo-SecureString `, "sshpass -f <(echo ", "radius server a\n key 7 a\n", "client {\n secret a\n",
 	`(setf (gethash "password" h) "a`, "(setf ", `[:a :password] "`, `password="a".concat("b"`, `.concat("a"`, `password="".concat(`,
 	"a,b=", "a, password = 'a', ", "(a,b)=(", "a,b,c,d,e,f,g,h=%w[",
+	`"a", forKey: "password", `, `fill_in "password", with: `, `btoa("a:b`, `set("a","password","b`, `getBytes("a:b`, "read_until(write(", "a{b} =",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

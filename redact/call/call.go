@@ -12,13 +12,15 @@ import (
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // functions are those that open a connection, hash, sign or encrypt, by the last part of
 // their names, with the number of the argument that is a secret: "PDO:2". Behind a thing
 // and a point the text before the name ends in that, in any case: "jwt.sign:1". With "="
-// the function sets a variable whose name is before the secret. With ">" it fills in the
-// field of a form, and with "?" it compares: what is beside the secret says so.
+// the function sets a variable whose name is before the secret. With "<" that is
+// the second argument of three. With ">" it fills in the field of a form, and with "?" it
+// compares: what is beside the secret says so. With "%" it encodes NAME:SECRET.
 const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_connect:2 mysql_connect:2 mysql_pconnect:2 odbc_connect:2 odbc_pconnect:2 " +
 	"oci_connect:1 oci_pconnect:1 oci_new_connect:1 db2_connect:2 ibase_connect:2 ftp_login:2 ldap_bind:2 imap_open:2 ssh2_auth_password:2 getConnection:2 " +
 	"Sequelize:2 FTP:2 FTP_TLS:2 createUser:1 create_user:2 create_superuser:2 createAccount:1 basic_auth:1 basicAuth:1 BasicAuth:1 PlainAuth:2 CRAMMD5Auth:1 " +
@@ -38,6 +40,11 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
 	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
 	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> " +
+	"set:< put:< set_option:< setItem:< " +
+	"sendlineafter:> sendafter:> strcpy:> strncpy:> strlcpy:> strcat:> write:> btoa:% b64encode:% base64_encode:% strict_encode64:% encode64:% urlsafe_b64encode:% EncodeToString:% encodeToString:% base64encode:% " +
+	"buffer.from:% GetBytes:% getBytes:% " +
+	"gomail.NewDialer:3 NewPlainDialer:3 SendGridAPIClient:0 OAuth1UserHandler:1 OAuth1UserHandler:3 jenkins.Jenkins:2 add_password:3 SqlCredential:1 hashSync:0 password.create:0 " +
+	"preemptive.basic:1 Twilio:1 twilio:1 Connection:2 smtp.start:4 gitlab.Gitlab:1 gitlab.NewClient:0 discord.New:0 client.new:1 " +
 	"equals:? equalsIgnoreCase:? Equals:? toBe:? toEqual:? isEqualTo:? strcmp:? strncmp:? hash_equals:? compare_digest:?"
 
 // A function is one of them as it is read.
@@ -48,9 +55,11 @@ type function struct {
 
 // The arguments that are no numbers.
 const (
-	nameFirst = int8('=') - '0'
-	filledIn  = int8('>') - '0'
-	compared  = int8('?') - '0'
+	nameFirst  = int8('=') - '0'
+	filledIn   = int8('>') - '0'
+	compared   = int8('?') - '0'
+	nameSecond = int8('<') - '0'
+	userInfo   = int8('%') - '0'
 )
 
 const (
@@ -148,6 +157,14 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		return lex.Span{}
 	}
 	switch {
+	case rule.argument == userInfo:
+		return inUserInfo(t, first, arguments[0])
+	case rule.argument == nameSecond:
+		v := arguments[1]
+		if n != 3 || v.From == v.To || v.To-v.From > names.MaxPairName || !r.Names.IsPairName(f, t[v.From:v.To]) {
+			return lex.Span{}
+		}
+		k = 2
 	case rule.argument == nameFirst:
 		v := arguments[0]
 		if n < 2 || v.From == v.To || v.To-v.From > names.MaxPairName || !r.Names.IsPairName(f, t[v.From:v.To]) {
@@ -174,6 +191,9 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		if k = min(n, 3) - 1; arguments[0].From < arguments[0].To {
 			return lex.Span{}
 		}
+	case string(name) == "Connection" && (n < 3 || !bytes.ContainsAny(t[arguments[1].From:arguments[1].To], "=\\@")), // no name of LDAP
+		string(name) == "new" && (n != 2 || arguments[0].From == arguments[0].To || bytes.ContainsAny(t[arguments[0].From:arguments[0].To], "/:. ") || !prose.LooksSecret(t[arguments[1].From:arguments[1].To])) && calledOn(t, first, "client"):
+		return lex.Span{}
 	case string(name) == "Bind" && bytes.IndexByte(t[arguments[0].From:arguments[0].To], '=') < 0: // no name of LDAP
 		return lex.Span{}
 	case lex.HasFoldSuffix(name, "setopt"):
@@ -181,7 +201,7 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 			return lex.Span{From: v.From + bytes.IndexByte(t[v.From:v.To], ':') + 1, To: v.To}
 		}
 		return lex.Span{}
-	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n < 2,
+	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n <= k,
 		string(name) == "fromString" && !calledOn(t, first, "secret"), string(name) == "signWith" && n-1 != k,
 		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,
 		lex.HasFoldSuffix(name, "s3") && n > 2 && bytes.IndexByte(t[arguments[2].From:arguments[2].To], ' ') > 0: // columns
@@ -248,6 +268,24 @@ func filtered(t []byte, i int) lex.Span {
 	return lex.Span{From: from + at + 1, To: from + n}
 }
 
+// inUserInfo finds SECRET in NAME:SECRET, which the function at first encodes for a header
+// (RFC 7617).
+func inUserInfo(t []byte, first int, v lex.Span) lex.Span {
+	user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
+	if !ok || len(user) == 0 || len(secret) < 2 || secret[0] == '/' || bytes.IndexByte(t[v.From:v.To], ' ') >= 0 || lex.CountDigits(secret) == len(secret) {
+		return lex.Span{}
+	}
+	for _, c := range user {
+		if lex.Classes[c]&lex.IsName == 0 && c != '@' && c != '+' {
+			return lex.Span{}
+		}
+	}
+	if lex.HasFoldSuffix(t[first:first+len("getBytes")], "getbytes") && !bytes.Contains(bytes.ToLower(t[max(0, first-maxArgument):first]), []byte("base64")) {
+		return lex.Span{}
+	}
+	return lex.Span{From: v.To - len(secret), To: v.To}
+}
+
 // inLogin finds SECRET in USER/SECRET@DATABASE.
 func inLogin(t []byte, v lex.Span) lex.Span {
 	c := argv.AtLogin.Within(t[v.From:v.To])
@@ -293,7 +331,7 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 		if at := bytes.LastIndexByte(t[max(decided, first-maxArgument):first-2], t[first-2]); at >= 0 {
 			v = lex.Span{From: max(decided, first-maxArgument) + at + 1, To: first - 2}
 		}
-	case lex.HasFoldSuffix(t[first:open], "sendline"): // of pexpect
+	case lex.HasFoldSuffix(t[first:open], "sendline"), string(t[first:open]) == "write" && bytes.Contains(t[max(0, first-maxArgument):first], []byte("read_until(")): // of pexpect, of telnetlib
 		if before := t[max(0, first-maxArgument):first]; bytes.Contains(before, []byte("assword")) || bytes.Contains(before, []byte("assphrase")) {
 			return v
 		}
@@ -328,5 +366,5 @@ func mentions(n *names.Classifier, f *names.Folded, about []byte) bool {
 	for from > 0 && to-from <= names.MaxPairName && lex.Classes[about[from-1]]&lex.IsName != 0 {
 		from--
 	}
-	return bytes.IndexByte(about, '.') != from-1 && n.IsPairName(f, about[from:to])
+	return (from == 0 || bytes.IndexByte(about, '.') != from-1) && n.IsPairName(f, about[from:to])
 }

@@ -84,6 +84,9 @@ func (s *Scanner) described(i int) lex.Span {
 	if v.From == v.To || v.To == v.From+1 && lex.Classes[t[v.From]]&lex.IsAlnum == 0 || lex.MarkLen(t[v.From:]) > 0 || !lex.IsEndAfter(t, v.To+1) || t[v.From] == ' ' && t[v.To-1] == ' ' {
 		return lex.Span{} // "token " + name + " is set"
 	}
+	if second := lex.After(t, v.To+1, ", "); second > 0 && second < len(t) && t[second] == t[i+1] && lex.HasFoldSuffix(t[from:to], "basic_auth") { // of Ruby: basic_auth "ann", "SECRET"
+		return s.values.Quoted(second, 0)
+	}
 	return v
 }
 

@@ -13,7 +13,7 @@ import (
 // it starts. A name in quotes may hold anything but a separator.
 func (s *Scanner) nameBefore(i int) (name []byte, first int) {
 	t := s.text
-	equals := t[i] == '='                                     // also of ?=, +=, .= and !=
+	equals := t[i] == '='                                     // also of ?=, +=, .=, ||= and !=
 	if i > s.from+1 && t[i-1] == ']' && lex.IsDigit(t[i-2]) { // NAME[0]=
 		at := i - 2
 		for at > s.from && i-at < 6 && lex.IsDigit(t[at-1]) {
@@ -23,11 +23,12 @@ func (s *Scanner) nameBefore(i int) (name []byte, first int) {
 			i = at - 1
 		}
 	}
-	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || t[i-1] == '*' && !equals && (i > 1 && t[i-2] == '*' || t[i] == '*') || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!')) {
+	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || t[i-1] == '*' && !equals && (i > 1 && t[i-2] == '*' || t[i] == '*') || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!' || t[i-1] == '|')) {
 		i--
 	}
-	if equals && i > s.from && t[i-1] == '}' { // ${env:NAME} =
-		if at := bytes.LastIndexByte(t[max(s.from, i-names.MaxPairName):i], '{'); at >= 0 && lex.After(t, max(s.from, i-names.MaxPairName)+at, "{env:") > 0 {
+	if equals && i > s.from+1 && t[i-1] == '}' && t[i-2] > ' ' { // ${env:NAME} =, $ENV{NAME} =
+		from := max(s.from, i-names.MaxPairName)
+		if at := bytes.LastIndexByte(t[from:i], '{'); at >= 0 && lex.After(t, from+at, "{env:") > 0 || at > 0 && (t[from+at-1] == '>' || lex.Classes[t[from+at-1]]&lex.IsAlnum != 0) {
 			i--
 		}
 	}
@@ -109,19 +110,23 @@ func (s *Scanner) listed(i int) lex.Span {
 			return s.values.Quoted(quote, 0)
 		}
 	}
-	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' && (t[open-1] != ',' || !s.inPairs(open-1)) {
+	behind := open > 1 && t[open-1] == ',' && lex.Classes[t[open-2]]&lex.IsQuote != 0
+	paired := behind && s.inPairs(open-1)
+	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' && !behind {
 		return lex.Span{}
 	}
-	paired := t[open-1] == ','
 	v := i + 1
 	for v < len(t) && (t[v] == ' ' || t[v] == '\n' || t[v] == '\t') {
 		v++
 	}
 	quote := lex.Backslashes(t, v)
-	if quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote == 0 && t[open-1] == '(' && s.named(lex.Span{From: first, To: first + len(name)}) {
+	if quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote == 0 && (t[open-1] == '(' || behind) && s.named(lex.Span{From: first, To: first + len(name)}) {
 		if n := bytes.IndexByte(t[first:s.pair], ')'); n > 0 { // config("NAME", default="SECRET")
 			s.pair = first + n
 		}
+		return lex.Span{}
+	}
+	if behind && !paired {
 		return lex.Span{}
 	}
 	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.unescaped(name)) || string(name) == "secrets" {

@@ -158,7 +158,7 @@ func MarkLen(b []byte) int {
 
 // After returns the index behind word at b[i:], 0 if it is not there.
 func After(b []byte, i int, word string) int {
-	if !bytes.HasPrefix(b[i:], []byte(word)) {
+	if i > len(b) || !bytes.HasPrefix(b[i:], []byte(word)) {
 		return 0
 	}
 	return i + len(word)

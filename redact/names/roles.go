@@ -75,7 +75,7 @@ var roleTable = sync.OnceValue(func() *wordlist.Table {
 	return wordlist.New(
 		"name key k n header headername header_name field fieldname field_name variable varname var param parameter property prop "+
 			"attribute attr setting keyname key_name envname env_name identifier id label option question prompt", // NameRole
-		"value val v values data content contents default defaultvalue default_value current currentvalue new newvalue new_value "+
+		"value val v values data content contents default defaultvalue default_value fallback current currentvalue new newvalue new_value "+
 			"old oldvalue old_value stringvalue string_value valuestring rawvalue raw_value raw plaintext plain payload text string "+
 			"secretvalue input_text body to set arg argument answer fill response reply", // ValueRole
 		"type kind ref in role description required enabled format namespace order sort direction op operator example "+
