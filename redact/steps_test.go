@@ -51,6 +51,7 @@ var hostileUnits = []string{
 	`(setf (gethash "password" h) "a`, "(setf ", `[:a :password] "`, `password="a".concat("b"`, `.concat("a"`, `password="".concat(`,
 	"a,b=", "a, password = 'a', ", "(a,b)=(", "a,b,c,d,e,f,g,h=%w[",
 	`"a", forKey: "password", `, `fill_in "password", with: `, `btoa("a:b`, `set("a","password","b`, `getBytes("a:b`, "read_until(write(", "a{b} =",
+	" password\n---\na\n", "┌─password─┐\n│ a1b2 │\n", "┌─", "1) \"password\"\n", "1) \"password\"\n2) \"a\"\n",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -197,7 +197,7 @@ func (s *Scanner) tupled(i int) bool {
 		return false // the arguments of a function: f(a, password="SECRET")
 	}
 	var values [maxTuple]lex.Span
-	if !s.tupleOf(values[:n], i+1) {
+	if !s.values.Tuple(values[:n], i+1) {
 		return false
 	}
 	for k, v := range values[:n] {
@@ -207,67 +207,6 @@ func (s *Scanner) tupled(i int) bool {
 		}
 	}
 	return true
-}
-
-// tupleOf reads as many values as there are variables, from i on: "ann", "SECRET" and
-// %w[ann SECRET]. Those that are neither strings nor numbers are empty, and one is a
-// string.
-func (s *Scanner) tupleOf(values []lex.Span, i int) bool {
-	t := s.text
-	for i < len(t) && (t[i] == '=' || t[i] == ' ') {
-		i++
-	}
-	words := bytes.HasPrefix(t[i:], []byte("%w")) || bytes.HasPrefix(t[i:], []byte("qw"))
-	if words {
-		i += len("%w")
-	}
-	if i < len(t) && (t[i] == '(' || t[i] == '[' || t[i] == '{') {
-		i++
-	} else if words {
-		return false
-	}
-	quoted := words
-	for k := range values {
-		for i < len(t) && t[i] == ' ' {
-			i++
-		}
-		at := i
-		if !words {
-			at += lex.PrefixLen(t[i:])
-		}
-		switch {
-		case i == len(t):
-			return false
-		case words:
-			for i < len(t) && t[i] > ' ' && t[i] != ')' && t[i] != ']' && t[i] != '}' {
-				i += max(1, lex.MarkLen(t[i:]))
-			}
-			values[k] = lex.Span{From: at, To: i}
-			continue
-		case at < len(t) && lex.Classes[t[at]]&lex.IsQuote != 0:
-			values[k], quoted = s.values.Quoted(at, 0), true
-			i = min(len(t), s.values.Closing(at, 0)+1)
-		default:
-			for from := i; i < len(t) && t[i] > ' ' && t[i] != ','; i++ {
-				if i-from > maxOther || t[i] == '=' { // the arguments of a function
-					return false
-				}
-			}
-			if lex.CountDigits(t[at:i]) == i-at {
-				values[k] = lex.Span{From: at, To: i}
-			}
-		}
-		for i < len(t) && t[i] == ' ' {
-			i++
-		}
-		if k+1 < len(values) {
-			if i == len(t) || t[i] != ',' {
-				return false
-			}
-			i++
-		}
-	}
-	return words || quoted && (i == len(t) || t[i] != ',')
 }
 
 // inPairs reports whether the two strings before the comma at i are the name and

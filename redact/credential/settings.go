@@ -35,7 +35,7 @@ func (s *Scanner) setting(name []byte, first, i int) lex.Span {
 			}
 		case "forKey", "forHTTPHeaderField": // of Swift: set("SECRET", forKey: "password")
 			if v := s.values.ShortValue(i + 1); v.From < v.To && s.Names.IsPairName(&s.name, t[v.From:v.To]) {
-				if v = s.stringBefore(first); v.From < v.To {
+				if v = s.values.Before(first); v.From < v.To {
 					s.found, s.unordered = append(s.found, v), true
 				}
 			}
@@ -69,28 +69,12 @@ func (s *Scanner) setting(name []byte, first, i int) lex.Span {
 // filledIn returns the label of the field, or the last part of its name, that is filled in
 // before i.
 func (s *Scanner) filledIn(i int) []byte {
-	v := s.stringBefore(i)
+	v := s.values.Before(i)
 	if !bytes.HasSuffix(bytes.TrimRight(s.text[max(0, v.From-maxGap):max(v.From-1, 0)], " ("), []byte("fill_in")) {
 		return nil
 	}
 	label := bytes.TrimRight(s.text[v.From:v.To], "]")
 	return label[bytes.LastIndexByte(label, '[')+1:]
-}
-
-// stringBefore returns the string before the comma before i, without a mark in it.
-func (s *Scanner) stringBefore(i int) lex.Span {
-	before := bytes.TrimRight(s.text[max(0, i-maxPair):i], " \n")
-	before, ok := bytes.CutSuffix(before, []byte(","))
-	n := len(before) - 1
-	if !ok || n < 1 || lex.Classes[before[n]]&lex.IsQuote == 0 {
-		return lex.Span{}
-	}
-	open := bytes.LastIndexByte(before[:n], before[n])
-	from := max(0, i-maxPair) + open + 1
-	if open < 0 || lex.MarkLen(s.text[from:]) > 0 {
-		return lex.Span{}
-	}
-	return lex.Span{From: from, To: max(0, i-maxPair) + n}
 }
 
 // hasModule reports whether the text configures a login module of Java.

@@ -71,6 +71,14 @@ func pipeLen(b []byte) int {
 	return 0
 }
 
+// frameLen returns the length of the piece of a frame that b starts with.
+func frameLen(b []byte) int {
+	if len(b) > 2 && b[0] == 0xE2 && (b[1] == 0x94 || b[1] == 0x95) {
+		return len("─")
+	}
+	return 0
+}
+
 // isBoxed reports whether a line starts and ends with pipes.
 func isBoxed(line []byte) bool {
 	line = bytes.TrimSpace(line)
@@ -216,7 +224,7 @@ func isRule(t []byte) bool {
 		switch c := t[i]; {
 		case c == '-' || c == '=':
 			drawn++
-		case c == 0xE2 && i+2 < len(t) && (t[i+1] == 0x94 || t[i+1] == 0x95):
+		case frameLen(t[i:]) > 0:
 			drawn++
 			i += 2
 		case c != '+' && c != '|' && c != ':' && c != ' ' && c != '\r' && c != '\t':

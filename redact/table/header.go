@@ -20,7 +20,11 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 		h.columns, h.separator = f.split(t, i+columns.From, i+columns.To, ','), separator
 		return h.columns > 0 && f.readNames(t)
 	}
-	if n := f.titles(t, i, end); n > 1 {
+	n := f.titles(t, i, end)
+	if n < 2 {
+		n = f.drawnTitles(t, i, end)
+	}
+	if n > 0 {
 		h.columns, h.separator = n, '|'
 		return f.readNames(t)
 	}
@@ -34,10 +38,13 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 	if h.columns = f.split(t, i, end, h.separator); h.separator == aligned {
 		h.columns = f.align(t, i, end, ruled)
 	}
-	if h.columns < 2 {
+	if h.columns < 2 && !ruled || h.columns == 0 || !f.readNames(t) {
 		return false
 	}
-	return f.readNames(t)
+	if h.columns == 1 && h.separator == aligned && line[0] != ' ' && h.kinds[0] == secretColumn {
+		h.kinds[0] = tokenColumn // or it is a heading of Markdown
+	}
+	return true
 }
 
 // titles puts the cells of a header of Jira, "||Name||Password||", in f.cells, and returns
@@ -57,6 +64,31 @@ func (f *Finder) titles(t []byte, i, end int) (n int) {
 		c.From, c.To = trim(t, at, to)
 		f.cells[n] = unquoted(t, c)
 		at = to + 2
+	}
+	return n
+}
+
+// drawnTitles puts the cells of a header in a frame, "┌─name─┬─password─┐" of ClickHouse,
+// in f.cells, and returns their number, 0 if the line t[i:end] is none.
+func (f *Finder) drawnTitles(t []byte, i, end int) (n int) {
+	i, end = trim(t, i, end)
+	if line := t[i:end]; !bytes.HasPrefix(line, []byte("┌─")) && !bytes.HasPrefix(line, []byte("┏━")) {
+		return 0
+	}
+	for at := i; at < end; {
+		if frameLen(t[at:end]) > 0 {
+			at += len("─")
+			continue
+		}
+		if n == maxColumns {
+			return 0
+		}
+		f.cells[n].From = at
+		for at < end && frameLen(t[at:end]) == 0 {
+			at++
+		}
+		f.cells[n].To = at
+		n++
 	}
 	return n
 }

@@ -63,12 +63,14 @@ func (f *Finder) rows(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 			continue
 		}
 		n := 0
-		if bytes.HasPrefix(t[i:end], []byte(`\.`)) { // the end of what COPY reads
+		if bytes.HasPrefix(t[i:end], []byte(`\.`)) || end > i+1 && t[i] == '(' && lex.IsDigit(t[i+1]) { // the end of what COPY reads, the number of rows
 			return i, found
 		}
 		if h.separator == aligned {
 			n = f.place(t, i, end)
-		} else if n = f.split(t, i, end, h.separator); n != h.columns {
+		} else if n = f.split(t, i, end, h.separator); n == h.columns+1 && h.separator == '|' && isNumber(t[f.cells[0].From:f.cells[0].To]) {
+			n = copy(f.cells[:], f.cells[1:n])
+		} else if n != h.columns {
 			n = 0
 		}
 		if n == 0 {
@@ -80,23 +82,54 @@ func (f *Finder) rows(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 	return i, found
 }
 
+// isNumber reports whether a cell before the first column has the number of the row.
+func isNumber(b []byte) bool {
+	return len(b) > 1 && b[len(b)-1] == '.' && lex.CountDigits(b) == len(b)-1
+}
+
 // pair returns the secret of the line t[i:end] of a table of names and values without a
 // header, "| NAME | SECRET |", and of ftp's "user NAME SECRET".
 func (f *Finder) pair(t []byte, i, end int) lex.Span {
 	line := t[i:end]
 	switch {
-	case len(line) < 5 || len(line) > maxDirective || line[0] != 'u' && line[len(line)-1] != '|' && line[len(line)-1] <= 'z': // most lines
+	case len(line) < 5 || len(line) > maxDirective || line[0] != 'u' && line[len(line)-1] != '|' && line[len(line)-1] <= 'z' && (!lex.IsDigit(line[0]) || line[len(line)-1] != '"'): // most lines
 	case bytes.HasPrefix(line, []byte("user ")) && bytes.Count(line, []byte(" ")) == 2 && bytes.Contains(t[max(0, i-maxDirective):i], []byte("ftp")):
 		from := i + bytes.LastIndexByte(line, ' ') + 1
 		if c := (lex.Span{From: from, To: end}); isSecret(bytes.TrimRight(t[c.From:c.To], "\r"), false) {
 			return c
 		}
+	case lex.IsDigit(line[0]):
+		return f.reply(t, i, end)
 	case isBoxed(line) && f.split(t, i, end, '|') == 2:
 		if c := f.cells[1]; c.From < c.To && f.isSecret(t, f.cells[0]) && isSecret(t[c.From:c.To], true) {
 			return c
 		}
 	}
 	return lex.Span{}
+}
+
+// reply returns the secret of the line below t[i:end], if that is the name of one in the
+// numbered lines of a reply of Redis: 1) "password", 2) "SECRET".
+func (f *Finder) reply(t []byte, i, end int) lex.Span {
+	name := item(t, i, end)
+	if name.From == name.To || end+1 >= len(t) || !f.isSecret(t, name) {
+		return lex.Span{}
+	}
+	c := item(t, end+1, lineEnd(t, end+1))
+	if c.From == c.To || !isSecret(t[c.From:c.To], false) {
+		return lex.Span{}
+	}
+	return c
+}
+
+// item returns the string in a line t[i:end] of a reply of Redis.
+func item(t []byte, i, end int) lex.Span {
+	_, end = trim(t, i, end)
+	n := lex.CountDigits(t[i:end])
+	if n == 0 || i+n+4 > end || string(t[i+n:i+n+3]) != `) "` || t[end-1] != '"' {
+		return lex.Span{}
+	}
+	return lex.Span{From: i + n + 3, To: end - 1}
 }
 
 // record adds the secrets of the lines "NAME | VALUE" from i on, as psql prints a
