@@ -281,6 +281,9 @@ func WordAt(text []byte, i int) Programs {
 	if p == 0 && to-i > 1 && text[to-1] == ':' { // "credentials: ann / SECRET"
 		to--
 		p = programOf(text[i:to]) & ProseWord
+	} else if p == 0 && to-i > 1 && text[to-1] == '?' { // "Password? SECRET"
+		to--
+		p = programOf(text[i:to]) & (ProseWord | PassWord)
 	}
 	if p&ProseWord != 0 && !prose.Follows(text[to:min(len(text), to+16)]) {
 		p &^= ProseWord

@@ -149,7 +149,7 @@ func (s *Scanner) isPrompt(head []byte) bool {
 		c := head[from-1]
 		if c == ' ' {
 			words++
-		} else if lex.Classes[c]&lex.IsAlnum == 0 && c != '-' && c < 0x80 {
+		} else if lex.Classes[c]&lex.IsAlnum == 0 && c != '-' && c != '\'' && c < 0x80 { // "jeton d'accès"
 			break
 		}
 		from--

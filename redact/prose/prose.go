@@ -101,7 +101,7 @@ func isTelling(t []byte, from, to int, kind noun) bool {
 	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (other || !lex.IsCompound(t, from)) {
 		return false
 	}
-	if to < len(t) && !lex.IsWordBreak(t[to]) && t[to] != '\\' && (t[to] != ':' || !other) {
+	if to < len(t) && !lex.IsWordBreak(t[to]) && t[to] != '\\' && (t[to] != ':' || !other) && t[to] != '?' {
 		return false
 	}
 	return !other || Follows(t[to:min(len(t), to+16)])
@@ -117,6 +117,9 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		return labelled(t, from, to)
 	}
 	at, says := copula(t, to)
+	if t[min(to, len(t)-1)] == '?' {
+		at, says = answer(t, to+1), is
+	}
 	if at == to || at == len(t) || lex.MarkLen(t[at:]) > 0 {
 		return lex.Span{}
 	}
@@ -141,7 +144,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		if isApart(t, from, v, kind, before) {
 			return v
 		}
-		return lex.Span{}
+		return announced(t, to)
 	case kind == key && len(w) < 16 && isOrdinaryKey(t[from:to], before):
 		return lex.Span{}
 	case quoteLen(t[at:]) > 0:
@@ -160,7 +163,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		}
 		return v
 	case kind != password, says == becomes && !isChanged(t, from) && !isPolish(t[from:to]): // "the password to use"
-		return lex.Span{}
+		return announced(t, to)
 	case !ends:
 		return phrase(t, v)
 	case isUnusual(w):
@@ -168,6 +171,55 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	}
 	return lex.Span{}
 }
+
+// answer returns where the answer to a question starts, which is alone in its line: the
+// end of the text if there is none. "? Password? › SECRET".
+func answer(t []byte, i int) int {
+	at := skipSpace(t, i)
+	end := at
+	for end < len(t) && t[end] > ' ' {
+		end++
+	}
+	for _, sign := range [...]string{"›", "❯", "…", "·", "»", ">"} {
+		if string(t[at:end]) == sign {
+			at = skipSpace(t, end)
+			break
+		}
+	}
+	for end = at; end < len(t) && t[end] > ' ' && end-at < maxClause; {
+		end++
+	}
+	if end < len(t) && t[end] != '\n' && t[end] != '\r' {
+		return len(t)
+	}
+	return at
+}
+
+// announced finds the secret in the lines below a sentence with the noun before i that ends
+// in a colon: "Use this password to log in:". It is alone in its line.
+func announced(t []byte, i int) lex.Span {
+	line := t[i:min(len(t), i+maxClause)]
+	n := bytes.IndexByte(line, '\n')
+	if n < 0 {
+		return lex.Span{}
+	}
+	line = bytes.TrimRight(line[:n], " \r")
+	if len(line) == 0 || line[len(line)-1] != ':' {
+		return lex.Span{}
+	}
+	at := i + n
+	for from := at; at < len(t) && at-from < maxIndent && t[at] <= ' '; {
+		at++
+	}
+	v := wordAt(t, at)
+	if w := t[v.From:v.To]; v.From == v.To || !isToken(w) || !LooksSecret(w) || v.To < len(t) && t[v.To] != '\n' && t[v.To] != '\r' {
+		return lex.Span{}
+	}
+	return v
+}
+
+// maxIndent limits the white space, in bytes, between a sentence and what it announces.
+const maxIndent = 24
 
 // isPath reports whether w is the path of a file, as an error names the file of a
 // key: it starts with a directory of the system (FHS 3.0, macOS), and no part of it

@@ -33,7 +33,7 @@ func Follows(rest []byte) bool {
 		return false
 	}
 	if rest[0] != ' ' {
-		return rest[0] == ':' || rest[0] == '\n'
+		return rest[0] == ':' || rest[0] == '?' || rest[0] == '\n'
 	}
 	word := rest[1:min(len(rest), 10)]
 	if at := bytes.IndexByte(word, ' '); at >= 0 {
@@ -194,14 +194,14 @@ const (
 // that is.
 func linkOf(w []byte) (link, int) {
 	if len(w) > 0 && w[0] >= 0xE0 {
-		for _, l := range [...]string{"是", "为", "為", "は", "：", "＝", "는", "은", "คือ", "：", "—", "–", "→", "가", "이"} {
+		for _, l := range [...]string{"是", "为", "為", "は", "：", "＝", "는", "은", "คือ", "：", "—", "–", "→", "›", "❯", "▸", "가", "이"} {
 			if bytes.HasPrefix(w, []byte(l)) {
 				return is, len(l)
 			}
 		}
 	}
 	switch string(w) {
-	case "is", "was", "remains", "became", "equals", "is:", "was:", "will", "be", "should", "must", "are", "are:", "=>", "->", "<-", ":", "-", "ist", "lautet", "war", "est", "es", "é", "è", "e'", "jest", "to:", "brzmi",
+	case "is", "was", "remains", "became", "equals", "is:", "was:", "will", "be", "should", "must", "are", "are:", "=>", "->", "<-", ":", "-", "ist", "lautet", "war", "est", "es", "é", "è", "e'", "jest", "to:", "brzmi", "·", "»",
 		"je", "är", "er", "on", "это", "là", "adalah", "ist:", "est:", "es:", "era", "été":
 		return is, len(w)
 	case "to", "into", "auf", "a", "en":
