@@ -113,7 +113,9 @@ func IsState(name, b []byte) bool {
 		{"auth", " ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
 		{"authentication", " ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
 		{"mfa", " on off totp missing active "}, {"2fa", " on off totp missing active "}, {"otp", " on off missing active "},
-		{"cookie", " strict lax missing secure session "}, {"cookies", " strict lax missing "},
+		{"cookie", " strict lax missing secure session "}, {"cookies", " strict lax missing accepted blocked "}, {"passphrase", " ask prompt "},
+		{"env", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
+		{"environment", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
 		{"key", " missing active inactive valid invalid found "}, {"secrets", " inherit missing found "}, {"pin", " latest "},
 	} {
 		if lex.HasFoldSuffix(name, of.name) {
@@ -123,9 +125,39 @@ func IsState(name, b []byte) bool {
 	if states == "" {
 		return false
 	}
+	if lex.HasFoldSuffix(name, "pin") && isVersion(b) {
+		return true
+	}
 	var buf [maxWord]byte
 	w := lowered(&buf, b)
 	return len(w) > 0 && strings.Contains(states, lex.View(w))
+}
+
+// IsCount reports whether the value v of the separator at i is the number of what a plural
+// names, API keys: 3, or a sign that a parser compares, token == "(".
+func IsCount(t, name []byte, i int, v lex.Span) bool {
+	b := t[v.From:v.To]
+	if len(b) == 1 && lex.Classes[b[0]]&lex.IsAlnum == 0 && b[0] < utf8.RuneSelf {
+		return t[i] == '=' && lex.Classes[t[v.From-1]]&lex.IsQuote != 0
+	}
+	if string(name) == "tokens" {
+		return len(b) < 8 && len(bytes.Trim(b, "0123456789,.kM")) == 0
+	}
+	if t[i] != ':' || len(b) > 3 || lex.CountDigits(b) < len(b) || lex.Classes[t[v.From-1]]&lex.IsQuote != 0 {
+		return false
+	}
+	for _, things := range [...]string{"tokens", "keys", "secrets", "passwords", "cookies", "credentials"} {
+		if lex.HasFoldSuffix(name, things) {
+			return true
+		}
+	}
+	return false
+}
+
+// isVersion reports whether b is the number of a version: 3.2.1, v2.0.
+func isVersion(b []byte) bool {
+	b = bytes.TrimPrefix(b, []byte("v"))
+	return len(b) > 2 && lex.IsDigit(b[0]) && lex.IsDigit(b[len(b)-1]) && bytes.IndexByte(b, '.') > 0 && len(bytes.Trim(b, ".0123456789")) == 0
 }
 
 // lowered returns a word in small letters between spaces, in buf; nothing if it is long or
@@ -277,13 +309,15 @@ func IsReport(head []byte) bool {
 // what it is given to: token: token}, tokenService: TokenService.
 func IsItself(t, name []byte, first int, v lex.Span) bool {
 	b := bytes.TrimRight(t[v.From:v.To], ",;}")
+	own := bytes.HasPrefix(name, []byte("self.")) || bytes.HasPrefix(name, []byte("this.")) // self.token = token
+	end := first + len(name)
 	name = name[bytes.LastIndexByte(name, '.')+1:]
-	if v.From > first+len(name)+4 || len(b) != len(name) || len(b) == 0 {
+	if v.From > end+4 || len(b) != len(name) || len(b) == 0 {
 		return false
 	}
 	if bytes.Equal(b, name) {
-		end := v.From + len(b)
-		return end < len(t) && (t[end] == ',' || t[end] == ')' || t[end] == '}')
+		end = v.From + len(b)
+		return own && (end == len(t) || t[end] == '\n' || t[end] == ';') || end < len(t) && (t[end] == ',' || t[end] == ')' || t[end] == '}')
 	}
 	humps := 0
 	for _, c := range b {
@@ -338,13 +372,32 @@ func IsSwitch(name []byte) bool {
 	return string(name) == "AsSecureString" || ok && (string(word) == "ask" || string(word) == "no" || string(word) == "skip")
 }
 
-// IsNameOfSecret reports whether b, the value of SecretId and the like, is where a secret
-// is: a path. One with capitals may be base64, which has slashes too.
+// IsNameOfSecret reports whether b, the value of SecretId, of SECRET_FILE and the like, is
+// where a secret is: a path, the name of a header. One of SecretId with capitals may be
+// base64, which has slashes too.
 func IsNameOfSecret(name, b []byte) bool {
+	for _, end := range [...]string{"file", "path", "dir", "sock", "kubeconfig", "credentials"} {
+		if lex.HasFoldSuffix(name, end) {
+			return len(b) > 4 && (b[0] == '/' || bytes.HasPrefix(b, []byte("~/")) || bytes.HasPrefix(b, []byte("./"))) && bytes.IndexByte(b[2:], '/') > 0 && !lex.IsRandom(b) && lex.CountDigits(b[1:]) == 0
+		}
+	}
+	if lex.HasFoldSuffix(name, "header") {
+		return bytes.HasPrefix(b, []byte("X-")) && names.IsVariable(b) && !lex.IsRandom(b)
+	}
 	return (lex.HasFoldSuffix(name, "secretid") || lex.HasFoldSuffix(name, "secret-id")) && bytes.IndexByte(b, '/') > 0 &&
 		bytes.IndexFunc(b, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("/-_.:", r))
 		}) < 0
+}
+
+// IsVariable reports whether the value v of the separator at i is a variable that is compared,
+// token !== other, or what a command prints, TOKEN=`pass show x`.
+func IsVariable(t []byte, i int, v lex.Span) bool {
+	if t[v.From-1] == '`' {
+		program, _, ok := bytes.Cut(t[v.From:v.To], []byte(" "))
+		return ok && v.From == i+2 && t[i] == '=' && t[i-1] > ' ' && string(program) != "echo" && string(program) != "printf"
+	}
+	return lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && t[i] == '=' && i+2 < len(t) && t[i+1] == '=' && (t[i+2] == '=' || t[i-1] == '!') && lex.IsWords(t[v.From:v.To]) && t[v.To-1] != '='
 }
 
 // Property returns the name of a property of C# whose accessors end at i: PASSWORD

@@ -113,7 +113,11 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return lex.Span{}
 	}
 	if s.wordy() {
-		return s.values.Line(i + 1)
+		v := s.values.Line(i + 1)
+		if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
+			return lex.Span{}
+		}
+		return v
 	}
 	if s.text[i] == ':' && about.ClosesPrompt(s.text, first, i+1) {
 		return lex.Span{}
@@ -125,13 +129,13 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if bytes.HasSuffix(s.name.All, []byte("authorization")) && s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] == ' ' {
 		v = s.behindScheme(v)
 	}
-	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && len(bytes.Trim(s.text[v.From:v.To], "0123456789,.kM")) == 0 {
-		return lex.Span{} // their number
+	if v.From < v.To && about.IsCount(s.text, s.name.All, i, v) {
+		return lex.Span{}
 	}
 	if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
 		return lex.Span{}
 	}
-	if v.From < v.To && (about.IsDescription(s.text, v) || about.IsNameOfSecret(name, s.text[v.From:v.To]) || about.IsItself(s.text, name, first, v) || about.IsAlternative(s.text, first, i)) {
+	if v.From < v.To && (about.IsDescription(s.text, v) || about.IsNameOfSecret(name, s.text[v.From:v.To]) || about.IsItself(s.text, name, first, v) || about.IsAlternative(s.text, first, i) || about.IsVariable(s.text, i, v)) {
 		return lex.Span{}
 	}
 	if v.From >= v.To {
@@ -434,7 +438,7 @@ func (s *Scanner) option(i int) lex.Span {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
 	name := t[from:to]
-	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || about.IsSwitch(name) {
+	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) {
 		return lex.Span{}
 	}
 	c := s.values.Value(v)
