@@ -53,6 +53,7 @@ var hostileUnits = []string{
 	`"a", forKey: "password", `, `fill_in "password", with: `, `btoa("a:b`, `set("a","password","b`, `getBytes("a:b`, "read_until(write(", "a{b} =",
 	" password\n---\na\n", "┌─password─┐\n│ a1b2 │\n", "┌─", "1) \"password\"\n", "1) \"password\"\n2) \"a\"\n",
 	"password? ", "password? a\n", "password? › ", "password for:\n", "password to a:\na1b2\n", "d'a'b'c ",
+	"stringData:\n a: b\n", "stringData:\n", "[+] A\\b:c ", "aad3b435b51404eeaad3b435b51404ee:a\n", "cat > pw <<<a ", "'a' > pw ", "passwordeval = echo ", " //a:b@c ",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

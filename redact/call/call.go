@@ -206,7 +206,7 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,
 		lex.HasFoldSuffix(name, "s3") && n > 2 && bytes.IndexByte(t[arguments[2].From:arguments[2].To], ' ') > 0: // columns
 		return lex.Span{}
-	case n == 4 && k == n && (string(name) == "remote" || string(name) == "remoteSecure"): // database.table
+	case n == 4 && k == n && (string(name) == "remote" || string(name) == "remoteSecure" || lex.HasFoldSuffix(name, "postgresql") || lex.HasFoldSuffix(name, "mysql")): // database.table, or an engine of databases
 		k--
 	}
 	if k >= n {

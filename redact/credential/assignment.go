@@ -100,6 +100,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 			if v := s.values.Value(i + 1); v.From < v.To && s.text[v.From] == '{' {
 				return v
 			}
+			s.items(i, i+1)
 		}
 		if v := login.Find(s.text, name, first, i); v.From < v.To {
 			return v
@@ -118,6 +119,14 @@ func (s *Scanner) assigned(i int) lex.Span {
 			return lex.Span{}
 		}
 		return v
+	}
+	if lex.HasFoldSuffix(name, "command") || lex.HasFoldSuffix(name, "passcmd") || lex.HasFoldSuffix(name, "eval") {
+		if v := s.values.Line(i + 1); v.From < v.To && s.text[i+1] <= ' ' && lex.Classes[s.text[v.From-1]]&lex.IsQuote == 0 && lex.CredentialEnd(s.text, v.From) < v.To {
+			if program, _, _ := bytes.Cut(s.text[v.From:v.To], []byte(" ")); string(program) == "echo" || string(program) == "printf" {
+				return v
+			}
+			return lex.Span{} // what prints it
+		}
 	}
 	if s.text[i] == ':' && about.ClosesPrompt(s.text, first, i+1) {
 		return lex.Span{}

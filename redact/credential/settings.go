@@ -54,6 +54,10 @@ func (s *Scanner) setting(name []byte, first, i int) lex.Span {
 		if v := s.values.Behind(i, ':'); v.From < v.To && !bytes.HasPrefix(t[v.From:], []byte("//")) && !lex.IsPort(t[v.From:v.To]) {
 			return v
 		}
+	case bytes.HasPrefix(name, []byte("BUNDLE_")): // of Bundler: BUNDLE_HOST="NAME:SECRET"
+		if v := s.values.Behind(i, ':'); v.From < v.To && t[v.From] != '/' && !lex.IsPort(t[v.From:v.To]) {
+			return v
+		}
 	case string(name) == "client_send": // of Exim: "^NAME^SECRET"
 		return s.values.Behind(i, '^')
 	case (string(name) == "username" || string(name) == "user") && bytes.Contains(t[max(0, first-2*names.MaxPairName):first], []byte("cifs")):

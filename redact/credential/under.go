@@ -18,7 +18,7 @@ func (s *Scanner) isPlural() bool {
 // separator at colon: each item and each value there is a secret.
 func (s *Scanner) items(colon, i int) {
 	t := s.text
-	if i < s.under.To || !s.isPlural() && string(s.name.All) != "chpasswd" || t[colon] != ':' {
+	if i < s.under.To || !s.isPlural() && string(s.name.All) != "chpasswd" && string(s.name.All) != "stringdata" || t[colon] != ':' {
 		return
 	}
 	s.assigns = ':'

@@ -124,6 +124,9 @@ func account(t, name []byte, first, i int) lex.Span {
 		}
 		return lex.Span{}
 	}
+	if v := tried(t, name, first, i); v.From < v.To {
+		return v
+	}
 	if before := t[max(0, first-names.MaxPairName):first]; bytes.IndexByte(before, ']') > 0 && isServer(before) {
 		to := lex.CredentialEnd(t[:min(len(t), i+maxLogin)], i+1)
 		if to == len(t) || t[to] < ' ' || lex.Classes[t[to]]&lex.IsQuote != 0 {
@@ -134,7 +137,8 @@ func account(t, name []byte, first, i int) lex.Span {
 	if at < i+2 || lex.IsDigit(name[0]) || bytes.IndexByte(t[i+1:at], '/') >= 0 || lex.CredentialEnd(t[:at], i+1) != at {
 		return lex.Span{}
 	}
-	if bytes.HasSuffix(t[:first], []byte("register => ")) || bytes.HasSuffix(t[:first], []byte(":pserver:")) {
+	if bytes.HasSuffix(t[:first], []byte("register => ")) || bytes.HasSuffix(t[:first], []byte(":pserver:")) ||
+		first > 2 && t[first-1] == '/' && t[first-2] == '/' && (t[first-3] <= ' ' || lex.Classes[t[first-3]]&lex.IsQuote != 0) && at+1 < len(t) && lex.Classes[t[at+1]]&lex.IsAlnum != 0 { // mount_smbfs //NAME:SECRET@HOST/SHARE
 		return lex.Span{From: i + 1, To: at}
 	}
 	port := at + 1
@@ -153,6 +157,35 @@ func account(t, name []byte, first, i int) lex.Span {
 		return lex.Span{}
 	}
 	return lex.Span{From: i + 1, To: at}
+}
+
+// tried finds SECRET in what programs tell of logins that they tried, "[+] DOMAIN\NAME:SECRET"
+// and "Success: 'NAME:SECRET'", and of hashes that they reversed, HASH:SECRET.
+func tried(t, name []byte, first, i int) lex.Span {
+	to := i + 1
+	for to < len(t) && to-i < maxLogin && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && lex.MarkLen(t[to:]) == 0 {
+		to++
+	}
+	v := lex.Span{From: i + 1, To: to}
+	if len(name) == 32 || len(name) == 64 || len(name) == 128 {
+		for _, c := range name {
+			if lex.Unhex[c] > 15 {
+				return lex.Span{}
+			}
+		}
+		if lex.StartsLine(t, first) && (to == len(t) || t[to] < ' ') {
+			return v
+		}
+		return lex.Span{}
+	}
+	before := t[max(0, first-2*names.MaxPairName):first]
+	before = before[bytes.LastIndexByte(before, '\n')+1:]
+	for _, end := range [...]string{"[+] ", "[-] ", "Success: '", "Failed: '"} {
+		if bytes.HasSuffix(before, []byte(end)) && (end[0] != '[' || bytes.IndexByte(name, '\\') > 0) {
+			return v
+		}
+	}
+	return lex.Span{}
 }
 
 // isServer reports whether the line that b ends in is that of a server, with the start

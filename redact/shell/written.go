@@ -160,6 +160,9 @@ func (f *Finder) Redirected(found []lex.Span, decided, i int) []lex.Span {
 			f.echoed(lex.Span{From: start + len(command), To: end})
 		}
 	}
+	if len(line) > 2 && line[0] == line[len(line)-1] && lex.Classes[line[0]]&lex.IsQuote != 0 { // of PowerShell
+		f.echoed(lex.Span{From: start, To: end})
+	}
 	if bytes.HasPrefix(line, []byte("cat")) {
 		rest := t[to:min(len(t), to+names.MaxPairName)]
 		if n := bytes.IndexByte(rest, '\n'); n > 0 {
@@ -170,6 +173,11 @@ func (f *Finder) Redirected(found []lex.Span, decided, i int) []lex.Span {
 			at += to
 		} else if at = bytes.Index(line, []byte("<<")); at >= 0 {
 			at += start
+		}
+		if at >= 0 && at+2 < len(t) && t[at+2] == '<' {
+			from := at + len("<<<")
+			from += len(t[from:]) - len(bytes.TrimLeft(t[from:], " "))
+			f.echoed(lex.Span{From: from, To: f.shellWord(from)})
 		}
 		if end := bytes.IndexByte(t[to:], '\n'); at >= 0 && end >= 0 && (at+2 == len(t) || t[at+2] != '<') {
 			d := argv.Delimiter(t, at+2)

@@ -44,8 +44,8 @@ func directive(line []byte) (name, value lex.Span) {
 			return lex.Span{}, value
 		}
 	case isSetter(first):
-		if name = word(); string(first) == "set" && endsIn(line[name.From:name.To], "psksecret", "passwd") {
-			break // of FortiOS
+		if name = word(); string(first) == "set" && (endsIn(line[name.From:name.To], "psksecret", "passwd") || isPass(line[name.From:name.To])) {
+			break // of FortiOS, of expect, of Metasploit
 		}
 		fallthrough
 	default:
@@ -71,6 +71,11 @@ func isSetter(w []byte) bool {
 		return true
 	}
 	return false
+}
+
+// isPass reports whether a name is "pass", or its last word is with a capital: SMBPass.
+func isPass(name []byte) bool {
+	return len(name) == len("pass") && lex.HasFoldSuffix(name, "pass") || bytes.HasSuffix(name, []byte("Pass"))
 }
 
 // isCompound reports whether w is a name of several words: rcon_password,
