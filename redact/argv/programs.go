@@ -71,7 +71,7 @@ const (
 	settingWord                       // not a program: required by settings
 	setWord                           // not a program: required by settingsSet
 	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
-	Prints                            // no program: what it is given is for others to read
+	Prints                            // no program: what it is given is for others to read or is typed
 	secretsWord                       // not a program: required by secretWord and body
 	PassWord                          // not a program: prose for a password
 	ProseWord                         // not a program: prose for another secret
@@ -119,7 +119,7 @@ var ProgramNames = [...]struct {
 	{puts | setter, "crudini augtool"},
 	{writes, "tee"},
 	{edits, "sed gsed perl"},
-	{Prints, "printf base64"},
+	{Prints, "printf base64 send-keys"},
 	{registryData, "reg"},
 	{atDatabase, "CONNECT CONN conn connect exp imp"},
 	{puts | webClient, "etcdctl"},

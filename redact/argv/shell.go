@@ -14,6 +14,17 @@ func IsProtocol(b []byte) bool {
 	return bytes.IndexByte(b, ',') < 0 && (bytes.HasPrefix(b, []byte("LOGIN ")) || bytes.HasPrefix(b, []byte("AUTH ")))
 }
 
+// AsksSecret reports whether a command line may ask for a secret that is typed next.
+func AsksSecret(line []byte) bool {
+	program, _, _ := bytes.Cut(bytes.TrimLeft(line, " "), []byte(" "))
+	switch string(program) {
+	case "sudo", "su", "ssh", "scp", "sftp", "rsync", "passwd", "kinit", "gpg", "cryptsetup", "ftp", "telnet", "ssh-add", "ssh-keygen", "ssh-copy-id",
+		"mysql", "mysqldump", "psql", "mongosh", "docker", "podman", "vault", "ansible-playbook", "ansible-vault", "git", "smbclient", "net", "read", "login":
+		return true
+	}
+	return false
+}
+
 // IsMechanism reports whether w is how a client will prove who it is.
 func IsMechanism(w []byte) bool {
 	switch string(w) {

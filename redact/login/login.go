@@ -134,8 +134,13 @@ func account(t, name []byte, first, i int) lex.Span {
 		}
 	}
 	at := i + 1 + bytes.IndexByte(t[i+1:min(len(t), i+names.MaxPairName)], '@')
-	if at < i+2 || lex.IsDigit(name[0]) || bytes.IndexByte(t[i+1:at], '/') >= 0 || lex.CredentialEnd(t[:at], i+1) != at {
+	if at < i+2 || lex.IsDigit(name[0]) || bytes.IndexByte(t[i+1:at], '/') >= 0 {
 		return lex.Span{}
+	}
+	for end := i + 1; end < at; end++ { // not a part of a query
+		if end = lex.CredentialEnd(t[:at], end); end < at && (t[end] != '&' || first > 0 && (t[first-1] == '&' || t[first-1] == '=' || t[first-1] == '?')) {
+			return lex.Span{}
+		}
 	}
 	if bytes.HasSuffix(t[:first], []byte("register => ")) || bytes.HasSuffix(t[:first], []byte(":pserver:")) ||
 		first > 2 && t[first-1] == '/' && t[first-2] == '/' && (t[first-3] <= ' ' || lex.Classes[t[first-3]]&lex.IsQuote != 0) && at+1 < len(t) && lex.Classes[t[at+1]]&lex.IsAlnum != 0 { // mount_smbfs //NAME:SECRET@HOST/SHARE
@@ -162,18 +167,23 @@ func account(t, name []byte, first, i int) lex.Span {
 // tried finds SECRET in what programs tell of logins that they tried, "[+] DOMAIN\NAME:SECRET"
 // and "Success: 'NAME:SECRET'", and of hashes that they reversed, HASH:SECRET.
 func tried(t, name []byte, first, i int) lex.Span {
-	to := i + 1
-	for to < len(t) && to-i < maxLogin && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && lex.MarkLen(t[to:]) == 0 {
-		to++
+	value := func() lex.Span {
+		to := i + 1
+		for to < len(t) && to-i < maxLogin && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && lex.MarkLen(t[to:]) == 0 {
+			to++
+		}
+		return lex.Span{From: i + 1, To: to}
 	}
-	v := lex.Span{From: i + 1, To: to}
 	if len(name) == 32 || len(name) == 64 || len(name) == 128 {
 		for _, c := range name {
 			if lex.Unhex[c] > 15 {
 				return lex.Span{}
 			}
 		}
-		if lex.StartsLine(t, first) && (to == len(t) || t[to] < ' ') {
+		if !lex.StartsLine(t, first) {
+			return lex.Span{}
+		}
+		if v := value(); v.To == len(t) || t[v.To] < ' ' {
 			return v
 		}
 		return lex.Span{}
@@ -182,7 +192,7 @@ func tried(t, name []byte, first, i int) lex.Span {
 	before = before[bytes.LastIndexByte(before, '\n')+1:]
 	for _, end := range [...]string{"[+] ", "[-] ", "Success: '", "Failed: '"} {
 		if bytes.HasSuffix(before, []byte(end)) && (end[0] != '[' || bytes.IndexByte(name, '\\') > 0) {
-			return v
+			return value()
 		}
 	}
 	return lex.Span{}

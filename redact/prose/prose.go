@@ -264,7 +264,7 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 // isToken reports whether w has only bytes that a secret of a person has.
 func isToken(w []byte) bool {
 	for _, c := range w {
-		if lex.Classes[c]&lex.IsAlnum == 0 && strings.IndexByte("_-.!@#^*+~?", c) < 0 {
+		if lex.Classes[c]&lex.IsAlnum == 0 && (c < 0x80 || c >= 0xE0) && strings.IndexByte("_-.!@#^*+~?&", c) < 0 {
 			return false
 		}
 	}
@@ -291,11 +291,12 @@ func behindLogin(t []byte, i int) bool {
 	case "", "and", "or", "for", "with", "a", "the", "has", "by", "to", "+", "/", "&":
 		return false
 	}
-	switch string(word()) {
-	case "login", "user", "username", "account", "USER", "NICK", "SSID":
+	switch w := word(); string(w) {
+	case "NICK", "SSID":
 		return true
+	default:
+		return IsUser(w)
 	}
-	return false
 }
 
 // phrase widens the first of several words to a passphrase: four or more words
@@ -380,7 +381,7 @@ func lineStart(t []byte, i int) int {
 func copula(t []byte, i int) (at int, says link) {
 	at = skipSpace(t, i)
 	if to := changedTo(t, at); to > 0 {
-		return to, becomes
+		return to, is
 	}
 	limit := min(len(t), i+maxClause)
 	for words := 0; words < 8; words++ {

@@ -22,7 +22,7 @@ const (
 		"LOSENORD jelszó Jelszó JELSZÓ"
 	// Others have other meanings too: see Follows.
 	Others = "token Token TOKEN secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
-		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten " +
+		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten zugang Zugang " +
 		"ZUGANGSDATEN clave Clave CLAVE pass Pass passe Passe PASSE pw Pw PW hasło Hasło HASŁO haslo Haslo HASLO khẩu Khẩu KHẨU sandi " +
 		"Sandi SANDI"
 )
@@ -99,7 +99,7 @@ func nounOf(w []byte) noun {
 		return number
 	case "token", "secret", "key", "clave", "令牌", "密钥", "密鑰", "トークン", "토큰", "токен", "ключ":
 		return key
-	case "login", "logins", "log", "sign", "logged", "credentials", "creds", "zugangsdaten":
+	case "login", "logins", "log", "sign", "logged", "credentials", "creds", "zugangsdaten", "zugang":
 		return logins
 	}
 	return noNoun
@@ -232,7 +232,7 @@ func isAdverb(w []byte) bool {
 // isOf reports whether w is between a noun and what it is of.
 func isOf(w []byte) bool {
 	switch string(w) {
-	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "you", "I", "we", "they", "he", "she", "used", "needed":
+	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "di", "you", "I", "we", "they", "he", "she", "used", "needed":
 		return true
 	}
 	return false

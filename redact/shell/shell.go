@@ -126,6 +126,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			f.echoed(lex.Span{From: at, To: here})
 		}
 	}
+	f.typed()
 	return f.found
 }
 

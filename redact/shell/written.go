@@ -2,11 +2,13 @@ package shell
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // Blocks adds the lines of NAME<<EOF, as the files of GitHub's runner have them, what
@@ -270,6 +272,55 @@ func (f *Finder) userInfo(c lex.Span) {
 		f.echoed(lex.Span{From: from, To: c.To})
 	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {
 		f.echoed(lex.Span{From: from + v.From, To: from + v.To})
+	}
+}
+
+// typed adds what tmux types behind a command that asks for a secret:
+// send-keys "sudo ls" Enter "SECRET" Enter, also in the next send-keys.
+func (f *Finder) typed() {
+	t := f.values.Text
+	const command = "send-keys "
+	asked := false
+	for i := 0; ; {
+		n := bytes.Index(t[i:], []byte(command))
+		if n < 0 {
+			return
+		}
+		i += n + len(command)
+		var last []byte // that was typed
+		for i < len(t) && strings.IndexByte(";&|\n)\\", t[i]) < 0 {
+			if t[i] == ' ' {
+				i++
+				continue
+			}
+			w := lex.Span{From: i, To: f.shellWord(i)}
+			if w.To += lex.MarkLen(t[i:]); w.To <= i {
+				break
+			}
+			i = w.To
+			for w.From+1 < w.To && lex.Classes[t[w.From]]&lex.IsQuote != 0 && t[w.From] == t[w.To-1] {
+				w.From++
+				w.To--
+			}
+			b := t[w.From:w.To]
+			switch {
+			case string(b) == "-t" || string(b) == "-N":
+				for i < len(t) && t[i] == ' ' {
+					i++
+				}
+				i = f.shellWord(i)
+			case len(b) > 0 && b[0] == '-':
+			case string(b) == "Enter" || string(b) == "C-m" || string(b) == "KPEnter":
+				if last != nil {
+					asked, last = argv.AsksSecret(last), nil
+				}
+			default:
+				if last == nil && asked && lex.MarkLen(b) == 0 && bytes.IndexByte(b, ' ') < 0 && prose.LooksSecret(b) {
+					f.found = append(f.found, w)
+				}
+				last = b
+			}
+		}
 	}
 }
 
