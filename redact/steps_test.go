@@ -55,6 +55,7 @@ var hostileUnits = []string{
 	"password? ", "password? a\n", "password? › ", "password for:\n", "password to a:\na1b2\n", "d'a'b'c ",
 	"stringData:\n a: b\n", "stringData:\n", "[+] A\\b:c ", "aad3b435b51404eeaad3b435b51404ee:a\n", "cat > pw <<<a ", "'a' > pw ", "passwordeval = echo ", " //a:b@c ",
 	"send-keys ", "send-keys a Enter ", "send-keys 'sudo' Enter 'a1b2' Enter\n", "send-keys 'a", "password was set to a1b2 ", "a:b&c@d:", "send-keys \"a' ",
+	"password(Some(\"a\".b", "password(\"a\".b(),", "PASSWORD a = a1b2\n", "a,b='a',f(", "a,b=f((",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -330,7 +330,7 @@ func IsItself(t, name []byte, first int, v lex.Span) bool {
 
 // IsAlternative reports whether the colon at i is between the two values of a condition,
 // of which the first one starts at first, hidden ? 'password' : 'text', before what is told
-// if a variable is not set, ${PASSWORD:?missing}, or in a path, configuration["Jwt:Key"].
+// or taken if a variable is not set, ${PASSWORD:?missing}, ${PASSWORD:-$OTHER}, or in a path, configuration["Jwt:Key"].
 func IsAlternative(t []byte, first, i int) bool {
 	if t[i] == ':' && first > 1 && lex.Classes[t[first-1]]&lex.IsQuote != 0 && t[first-2] == '[' { // configuration["Jwt:Key"]
 		end := i + 1
@@ -341,7 +341,7 @@ func IsAlternative(t []byte, first, i int) bool {
 			return true
 		}
 	}
-	if t[i] == ':' && i+1 < len(t) && t[i+1] == '?' && bytes.HasSuffix(t[:first], []byte("${")) {
+	if t[i] == ':' && i+1 < len(t) && (t[i+1] == '?' || bytes.HasPrefix(t[i+1:], []byte("-$"))) && bytes.HasSuffix(t[:first], []byte("${")) {
 		return true
 	}
 	if t[i] != ':' || t[i-1] != ' ' || first < 3 || lex.Classes[t[first-1]]&lex.IsQuote == 0 {

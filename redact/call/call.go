@@ -286,6 +286,22 @@ func inUserInfo(t []byte, first int, v lex.Span) lex.Span {
 	return lex.Span{From: v.To - len(secret), To: v.To}
 }
 
+// End returns where the argument ends whose string ends at i, behind a method that makes
+// something of it: "SECRET".toCharArray().
+func End(t []byte, i int) int {
+	if i >= len(t) || t[i] != '.' {
+		return i
+	}
+	end := i + 1
+	for end < len(t) && end-i < maxWrapper && lex.Classes[t[end]]&lex.IsName != 0 {
+		end++
+	}
+	if !bytes.HasPrefix(t[end:], []byte("()")) {
+		return i
+	}
+	return end + len("()")
+}
+
 // inLogin finds SECRET in USER/SECRET@DATABASE.
 func inLogin(t []byte, v lex.Span) lex.Span {
 	c := argv.AtLogin.Within(t[v.From:v.To])
@@ -331,7 +347,10 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 		if at := bytes.LastIndexByte(t[max(decided, first-maxArgument):first-2], t[first-2]); at >= 0 {
 			v = lex.Span{From: max(decided, first-maxArgument) + at + 1, To: first - 2}
 		}
-	case lex.HasFoldSuffix(t[first:open], "sendline"), string(t[first:open]) == "write" && bytes.Contains(t[max(0, first-maxArgument):first], []byte("read_until(")): // of pexpect, of telnetlib
+	case lex.HasFoldSuffix(t[first:open], "sendline"), string(t[first:open]) == "write": // of pexpect, of telnetlib
+		if open-first == len("write") && !bytes.Contains(t[max(0, first-maxArgument):first], []byte("read_until(")) {
+			return lex.Span{}
+		}
 		if before := t[max(0, first-maxArgument):first]; bytes.Contains(before, []byte("assword")) || bytes.Contains(before, []byte("assphrase")) {
 			return v
 		}

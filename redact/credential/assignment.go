@@ -38,6 +38,11 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if first > 0 && (s.text[first-1] == '?' || s.text[first-1] == '&') {
 		more = names.InQuery
 	}
+	if s.text[i] == '=' && len(name) > 0 && bytes.HasSuffix(bytes.TrimRight(s.text[:i], " |"), []byte("}")) { // of Perl: $h{NAME} =
+		if more |= names.NoWhole; name[0] == '$' {
+			return lex.Span{}
+		}
+	}
 	if s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] > ' ' && s.text[i-1] > ' ' && lex.Classes[s.text[i-1]]&lex.IsQuote == 0 {
 		more |= names.AtEnd // "secrets-operator:1.2" is an image
 	}
@@ -120,7 +125,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 		return v
 	}
-	if lex.HasFoldSuffix(name, "command") || lex.HasFoldSuffix(name, "passcmd") || lex.HasFoldSuffix(name, "eval") {
+	if (lex.HasFoldSuffix(name, "command") || lex.HasFoldSuffix(name, "passcmd") || lex.HasFoldSuffix(name, "eval")) && s.sensitiveName(name, names.NoWhole) {
 		if v := s.values.Line(i + 1); v.From < v.To && s.text[i+1] <= ' ' && lex.Classes[s.text[v.From-1]]&lex.IsQuote == 0 && lex.CredentialEnd(s.text, v.From) < v.To {
 			if program, _, _ := bytes.Cut(s.text[v.From:v.To], []byte(" ")); string(program) == "echo" || string(program) == "printf" {
 				return v
@@ -364,8 +369,13 @@ func (s *Scanner) called(i int) lex.Span {
 	if bytes.HasSuffix(bytes.TrimRight(t[max(0, from-4):from], " "), []byte("|")) {
 		return lex.Span{} // a filter of a template
 	}
-	quote := i + 1 + lex.PrefixLen(t[i+1:])
-	if lex.Classes[t[quote]]&lex.IsQuote == 0 || about.IsGetter(name) {
+	quote := i + 1
+	some := lex.After(t, quote, "Some(")
+	if some > 0 && some < len(t) {
+		quote = some
+	}
+	quote += lex.PrefixLen(t[quote:])
+	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || about.IsGetter(name) {
 		return lex.Span{}
 	}
 	login := lex.HasFoldSuffix(name, "login") || lex.HasFoldSuffix(name, "authenticate")
@@ -373,7 +383,7 @@ func (s *Scanner) called(i int) lex.Span {
 		return lex.Span{}
 	}
 	v := s.values.Quoted(quote, 0)
-	end := v.To + 1
+	end := call.End(t, v.To+1)
 	for n := 0; ; n++ { // the second string, or the third one of login(HOST, USER, SECRET)
 		more := false
 		for (n == 0 || login) && end < len(t) && (t[end] == ' ' || t[end] == ',') {
@@ -382,7 +392,7 @@ func (s *Scanner) called(i int) lex.Span {
 		}
 		if more && n < 2 && end < len(t) && lex.Classes[t[end]]&lex.IsQuote != 0 {
 			v = s.values.Quoted(end, 0)
-			end = v.To + 1
+			end = call.End(t, v.To+1)
 			continue
 		}
 		if n == 0 && (more || login) {

@@ -57,6 +57,9 @@ func (s *Scanner) prompted(i int) lex.Span {
 	}
 	head := t[max(0, to-maxPrompt):to]
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
+	if t[i] == '=' && bytes.HasPrefix(head, []byte("PASSWORD ")) && bytes.Count(head, []byte(" ")) == 1 && prose.LooksSecret(t[v.From:v.To]) { // of Elasticsearch: PASSWORD elastic = SECRET
+		return v
+	}
 	named := explained && s.sensitiveName(head[bytes.LastIndexByte(head, ' ')+1:], names.NoWhole|names.AtEnd)
 	if !named && !s.isPrompt(head) || about.IsReport(head) || about.IsState(head, t[v.From:v.To]) {
 		return lex.Span{}

@@ -22,6 +22,10 @@ func IsPlaceholder(b []byte) bool {
 	if n == 0 || n > 64 {
 		return false
 	}
+	switch lex.View(b) {
+	case "/dev/stdin", "/dev/tty", "/dev/null", "/dev/fd/0":
+		return true
+	}
 	only := func(b []byte, extra string) bool {
 	bytes:
 		for _, c := range b {
@@ -44,6 +48,9 @@ func IsPlaceholder(b []byte) bool {
 		return true
 	case b[0] == '$' && n > 4 && b[1] == '{' && bytes.Contains(b, []byte(":?")): // what is told if it is not set
 		return true
+	case b[0] == '$' && n > 6 && b[1] == '{' && bytes.Contains(b, []byte(":-$")): // another variable if it is not set
+		at := bytes.Index(b, []byte(":-$"))
+		return b[n-1] == '}' && only(b[2:at], "a0") && IsPlaceholder(b[at+2:n-1])
 	case b[0] == '$' && n > 2 && b[1] == '{':
 		return b[n-1] == '}' && only(b[2:n-1], "a0.{} ")
 	case b[0] == '$' && n > 1 && b[1] == '(' && b[n-1] == ')':

@@ -700,8 +700,20 @@ func (r *Reader) Tuple(values []lex.Span, i int) bool {
 				if i-from > maxBare || t[i] == '=' { // the arguments of a function
 					return false
 				}
+				if t[i] == '(' {
+					r.Text = t[:min(len(t), i+maxBare)]
+					to, closed := r.parenthesis(i)
+					r.Text = t
+					if !closed {
+						return false
+					}
+					if inner := bytes.Trim(t[i+1:to], "\"'`"); bytes.ContainsAny(t[i+1:to], "\"'`") && !r.Names.IsPairName(&r.name, inner) {
+						values[k] = lex.Span{From: i + 1, To: to}
+					}
+					i = to
+				}
 			}
-			if lex.CountDigits(t[at:i]) == i-at {
+			if at < i && lex.CountDigits(t[at:i]) == i-at {
 				values[k] = lex.Span{From: at, To: i}
 			}
 		}
