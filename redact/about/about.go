@@ -395,7 +395,7 @@ func IsNameOfSecret(name, b []byte) bool {
 func IsVariable(t []byte, i int, v lex.Span) bool {
 	if t[v.From-1] == '`' {
 		program, _, ok := bytes.Cut(t[v.From:v.To], []byte(" "))
-		return ok && v.From == i+2 && t[i] == '=' && t[i-1] > ' ' && string(program) != "echo" && string(program) != "printf"
+		return ok && v.From == i+2 && t[i] == '=' && t[i-1] > ' ' && t[v.From] >= 'a' && lex.IsWords(program) && string(program) != "echo" && string(program) != "printf"
 	}
 	return lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && t[i] == '=' && i+2 < len(t) && t[i+1] == '=' && (t[i+2] == '=' || t[i-1] == '!') && lex.IsWords(t[v.From:v.To]) && t[v.To-1] != '='
 }
