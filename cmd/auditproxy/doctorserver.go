@@ -93,7 +93,7 @@ func (a *app) flaws(cfg config, problem error, s clients.Server) []flaw {
 
 // dryLaunch returns what a client starts, or why that ends.
 func (a *app) dryLaunch(cfg config, s clients.Server) (launch, error) {
-	env := slices.Concat(a.env, s.Env)
+	env := s.Environ(a.env)
 	if err := findCommand(s.Command, env); err != nil {
 		return launch{}, cannotStart(s.Command, err)
 	}
@@ -145,17 +145,17 @@ func findCommand(name string, env []string) error {
 	return &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
-// filledIn returns the first ${NAME} of an entry that its client fills in before
+// filledIn returns the first part of an entry, such as ${NAME}, that its client fills in before
 // the proxy starts, "" if none matters to the proxy.
 func filledIn(s clients.Server) string {
 	for _, text := range append([]string{s.Command}, s.Flags...) {
-		if p := cli.Placeholder(text); p != "" {
+		if p := s.FilledIn(text); p != "" {
 			return p
 		}
 	}
 	for _, kv := range s.Env {
 		name, value, _ := strings.Cut(kv, "=")
-		if p := cli.Placeholder(value); p != "" && (strings.HasPrefix(name, "AUDITPROXY_") || name == "XDG_CONFIG_HOME" || slices.Contains(clients.PlaceVariables, name)) {
+		if p := s.FilledIn(value); p != "" && (strings.HasPrefix(name, "AUDITPROXY_") || name == "XDG_CONFIG_HOME" || slices.Contains(clients.PlaceVariables, name)) {
 			return p
 		}
 	}

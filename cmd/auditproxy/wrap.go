@@ -15,9 +15,10 @@ func newWrapCmd(a *app) *cobra.Command {
 that their calls are recorded from the client's next start.
 
 Without FILE these configurations are changed where they exist: .mcp.json and
-~/.claude.json of Claude Code (its projects too), Claude Desktop, Cursor, Gemini
-CLI, GitHub Copilot, VS Code, Windsurf and Zed. Any other file with "mcpServers",
-"servers" or "context_servers" can be named.
+~/.claude.json of Claude Code (its projects too), Amp, Claude Desktop, Codex,
+Cursor, Gemini CLI, GitHub Copilot, opencode, VS Code, Windsurf and Zed. Any
+other JSON file with "mcpServers", "servers" or "context_servers" can be named,
+and any TOML file with [mcp_servers.NAME].
 
 Each server's command becomes this program and its old command an argument;
 everything else in the file stays as it is, byte for byte. The change is shown

@@ -7,7 +7,7 @@
 // the change, asks, and replaces the file (replace.go).
 //
 // The files, from the top: unwrap, wrap, rewrite, replace, remote, clients,
-// self, file, server, remoteentry, url, edit.
+// self, file, toml, server, remoteentry, url, edit.
 package clients
 
 import (
@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -84,10 +85,10 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 		return filepath.Join(dir, name)
 	}
 	config := below(home, ".config")
-	data := cmp.Or(getenv("XDG_CONFIG_HOME"), config) // where desktop programs keep their data
-	zed, managed := data, "/etc/claude-code/managed-mcp.json"
+	xdg := cmp.Or(getenv("XDG_CONFIG_HOME"), config)
+	data, zed, system := xdg, xdg, "/etc" // data is where desktop programs keep theirs
 	if goos == "darwin" {
-		zed, data, managed = config, below(home, "Library/Application Support"), "/Library/Application Support/ClaudeCode/managed-mcp.json"
+		data, zed, system = below(home, "Library/Application Support"), config, "/Library/Application Support"
 	}
 	files := []location{
 		{"Claude Code", ".mcp.json"}, // of VS Code too
@@ -95,10 +96,19 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 		{"VS Code", ".vscode/mcp.json"},
 		{"Gemini CLI", ".gemini/settings.json"},
 		{"Zed", ".zed/settings.json"},
+		{"Codex", ".codex/config.toml"},
+		{"opencode", "opencode.json"},
+		{"opencode", "opencode.jsonc"},
+		{"opencode", ".opencode/opencode.json"},
+		{"opencode", ".opencode/opencode.jsonc"},
+		{"Amp", ".amp/settings.json"},
+		{"Amp", ".amp/settings.jsonc"},
 	}
-	add := func(client, dir, name string) {
-		if path := below(dir, name); path != "" {
-			files = append(files, location{client, path})
+	add := func(client, dir string, names ...string) {
+		for _, name := range names {
+			if path := below(dir, name); path != "" {
+				files = append(files, location{client, path})
+			}
 		}
 	}
 	add("Claude Code", getenv("CLAUDE_CONFIG_DIR"), ".claude.json")
@@ -109,16 +119,47 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	add("Zed", zed, "zed/settings.json")
 	add("GitHub Copilot", getenv("COPILOT_HOME"), "mcp-config.json") // in VS Code and as a command
 	add("GitHub Copilot", home, ".copilot/mcp-config.json")
-	add("Claude Desktop", data, "Claude/claude_desktop_config.json")
-	if data != "" {
-		for _, c := range []location{{"VS Code", "Code"}, {"VS Code Insiders", "Code - Insiders"}} {
-			user := filepath.Join(data, c.path, "User")
-			add(c.client, user, "mcp.json")
-			profiles, _ := os.ReadDir(filepath.Join(user, "profiles")) // mostly there are none
-			for _, p := range profiles {
-				add(c.client, filepath.Join(user, "profiles", p.Name()), "mcp.json")
+	for _, dir := range []string{getenv("CODEX_HOME"), below(home, ".codex")} {
+		add("Codex", dir, "config.toml")
+		for _, name := range names(dir) {
+			if strings.HasSuffix(name, ".config.toml") { // of a profile
+				add("Codex", dir, name)
 			}
 		}
 	}
-	return append(files, location{"Claude Code", managed})
+	add("opencode", xdg, "opencode/config.json", "opencode/opencode.json", "opencode/opencode.jsonc")
+	add("opencode", home, ".opencode/opencode.json", ".opencode/opencode.jsonc")
+	add("opencode", getenv("OPENCODE_CONFIG_DIR"), "opencode.json", "opencode.jsonc")
+	add("opencode", getenv("OPENCODE_CONFIG"), ".")
+	add("Amp", config, "amp/settings.json", "amp/settings.jsonc")
+	add("Amp", getenv("AMP_SETTINGS_FILE"), ".")
+	add("Claude Desktop", data, "Claude/claude_desktop_config.json")
+	for _, c := range []location{{"VS Code", "Code"}, {"VS Code Insiders", "Code - Insiders"}} {
+		user := below(data, c.path+"/User")
+		add(c.client, user, "mcp.json")
+		for _, profile := range names(below(user, "profiles")) {
+			add(c.client, user, filepath.Join("profiles", profile, "mcp.json"))
+		}
+	}
+	if goos == "darwin" {
+		add("Claude Code", system, "ClaudeCode/managed-mcp.json")
+	} else {
+		add("Claude Code", system, "claude-code/managed-mcp.json")
+	}
+	add("Codex", "/etc/codex", "config.toml", "managed_config.toml")
+	add("opencode", system, "opencode/opencode.json", "opencode/opencode.jsonc")
+	add("Amp", system, "ampcode/managed-settings.json")
+	return files
+}
+
+// names returns the names in a directory, which mostly is not there.
+func names(dir string) (all []string) {
+	if dir == "" {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -45,7 +46,11 @@ func readConfig(path, self string) (config, error) {
 	if c.data, err = os.ReadFile(c.target); err != nil {
 		return c, fmt.Errorf("reading client configuration: %w", err)
 	}
-	if c.servers, err = parseServers(c.data, self); err != nil {
+	parse := parseServers
+	if strings.EqualFold(filepath.Ext(c.target), ".toml") || strings.EqualFold(filepath.Ext(path), ".toml") {
+		parse = parseTOML
+	}
+	if c.servers, err = parse(c.data, self); err != nil {
 		return c, fmt.Errorf("reading client configuration %q: %w", path, err)
 	}
 	return c, nil

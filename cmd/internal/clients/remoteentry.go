@@ -34,6 +34,7 @@ type remoteEntry struct {
 	all                       []hujson.ObjectMember
 	urls, types, headers, env []hujson.ObjectMember
 	login                     string // a member that configures the client's login
+	toml                      bool   // the file is TOML
 
 	// Of an entry that is wrapped already:
 	wrapped   *hujson.Value // the URL among the arguments
@@ -54,7 +55,7 @@ func newRemoteEntry(entry *hujson.Object) remoteEntry {
 			e.urls = append(e.urls, m)
 		case "headers":
 			e.headers = append(e.headers, m)
-		case "env":
+		case "env", "environment": // the latter is opencode's
 			e.env = append(e.env, m)
 		case "headersHelper", "oauth", "auth":
 			e.login = name
@@ -69,6 +70,10 @@ func (e remoteEntry) refusal() string {
 	switch {
 	case len(e.urls) == 0:
 		return "it has no URL"
+	case e.toml:
+		return `wrap --remote changes no TOML file: give it "command" and "args" as in docs/wrapping.md`
+	case len(e.types) == 1 && text(e.types[0].Value) == "remote":
+		return `wrap --remote changes no entry of opencode: give it "command" as in docs/wrapping.md`
 	case len(e.urls) > 1 || len(e.types) > 1 || len(e.headers) > 1 || len(e.env) > 1:
 		return `it has a duplicate "url", "type", "headers" or "env"`
 	case e.index("command") >= 0 || e.index("args") >= 0:
@@ -179,6 +184,9 @@ func (e remoteEntry) environment() (env []string) {
 	}
 	return env
 }
+
+// commandName returns where the member "command" begins.
+func (e remoteEntry) commandName() int { return e.all[e.index("command")].Name.StartOffset }
 
 func (e remoteEntry) index(name string) int {
 	return slices.IndexFunc(e.all, func(m hujson.ObjectMember) bool { return text(m.Name) == name })

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"auditproxy/cmd/internal/cli"
 
 	"github.com/tailscale/hujson"
 )
@@ -19,10 +22,35 @@ type Server struct {
 	Remote  bool   // it is reached by URL; if Wrapped, through mcp-remote
 	Problem string // why it can be neither wrapped nor unwrapped; empty if it can
 	Unsure  string // what else its client looks at, so that the entry does not say what runs; may be empty
+	Braces  bool   // the client replaces {env:NAME} and {file:PATH}, as opencode does
 
 	Command string   // the proxy, if Wrapped
 	Flags   []string // its arguments before "--"
 	Env     []string // NAME=value, those that the entry adds or changes
+	Passed  []string // the client's own variables that the server gets; nil: all
+}
+
+// FilledIn returns the first part of an entry's text that its client replaces
+// before it starts the server, "" without one.
+func (s Server) FilledIn(text string) string {
+	if p := cli.Placeholder(text); p != "" || !s.Braces {
+		return p
+	}
+	return braced.FindString(text)
+}
+
+// braced matches what opencode replaces in its file.
+var braced = regexp.MustCompile(`\{(env|file):[^}]+\}`)
+
+// Environ returns the environment of the server if that of its client is env.
+func (s Server) Environ(env []string) []string {
+	if s.Passed != nil {
+		env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return !slices.Contains(s.Passed, name)
+		})
+	}
+	return slices.Concat(env, s.Env)
 }
 
 // Label names the server in a message.
@@ -37,20 +65,32 @@ func (s Server) Label() string {
 // wrapping changes. Offsets count from the start of the file.
 type server struct {
 	Server
-	commandName int          // where the member "command" begins
-	command     hujson.Value // a string
-	args        hujson.Value // a list, or nothing if the server has none
-	dashes      int          // index in args of the "--" before the server's command, if Wrapped
-	entry       remoteEntry
-	refusal     string // why wrap --remote leaves it alone, if Remote
+	command hujson.Value        // a string
+	args    hujson.Value        // a list, or nothing if the server has none
+	joined  bool                // the command is the first element of that list
+	newList insertion           // where a list belongs if the server has none
+	quote   func(string) string // writes a string as the file does
+	dashes  int                 // index in elements of the "--" before the server's command, if Wrapped
+	entry   remoteEntry
+	refusal string // why wrap --remote leaves it alone, if Remote
+}
+
+// An insertion is where a new member goes, and its text up to the value.
+type insertion struct {
+	at   int
+	text string
 }
 
 // elements returns the server's arguments as written in the file.
 func (s server) elements() []hujson.Value {
-	if list, ok := s.args.Value.(*hujson.Array); ok {
-		return list.Elements
+	list, ok := s.args.Value.(*hujson.Array)
+	switch {
+	case !ok:
+		return nil
+	case s.joined:
+		return list.Elements[1:]
 	}
-	return nil
+	return list.Elements
 }
 
 // parseServers finds the servers in a configuration. It accepts everything that
@@ -73,13 +113,19 @@ func parseServers(data []byte, self string) ([]server, error) {
 		return nil, errors.New("not a JSON object")
 	}
 	var servers []server
+	joined := false // whether commands are lists, as opencode's
 	add := func(project string, lists ...*hujson.Object) {
 		if servers == nil {
 			servers = []server{}
 		}
 		for _, list := range lists {
 			for _, m := range list.Members {
-				servers = append(servers, newServer(project, m, self))
+				s := newServer(project, m, self, joined)
+				if s.command.Value != nil {
+					s.newList = insertion{s.command.EndOffset, "," + gap(data, s.entry.commandName()) + `"args": `}
+				}
+				s.quote = func(text string) string { return string(hujson.String(text)) }
+				servers = append(servers, s)
 			}
 		}
 	}
@@ -89,12 +135,20 @@ func parseServers(data []byte, self string) ([]server, error) {
 			continue
 		}
 		switch text(m.Name) {
-		case "mcpServers", "servers", "context_servers": // the last is Zed's
+		case "mcpServers", "servers", "context_servers", "amp.mcpServers": // the last two are Zed's and Amp's
 			add("", obj)
-		case "mcp": // in the settings of older VS Code
-			if lists := objects(obj, "servers"); lists != nil {
-				add("", lists...)
+		case "mcp": // of opencode, or in the settings of older VS Code
+			joined = true
+			for _, m := range obj.Members {
+				switch list, ok := m.Value.Value.(*hujson.Object); {
+				case !ok:
+				case isEntry(list):
+					add("", &hujson.Object{Members: []hujson.ObjectMember{m}})
+				case text(m.Name) == "servers":
+					add("", list)
+				}
 			}
+			joined = false
 		case "projects":
 			add("")
 			for _, p := range obj.Members {
@@ -105,6 +159,20 @@ func parseServers(data []byte, self string) ([]server, error) {
 		}
 	}
 	return servers, nil
+}
+
+// isEntry reports whether obj is a server's entry, and no list of such: a server can
+// be called "servers", and another "command".
+func isEntry(obj *hujson.Object) bool {
+	return slices.ContainsFunc(obj.Members, func(m hujson.ObjectMember) bool {
+		switch kind := m.Value.Value.Kind(); text(m.Name) {
+		case "type", "url":
+			return kind == '"'
+		case "command":
+			return kind == '"' || kind == '['
+		}
+		return false
+	})
 }
 
 // maxDepth is how deep a configuration may be nested: the parser calls itself, and
@@ -139,7 +207,7 @@ func deep(src []byte) bool {
 	return false
 }
 
-func newServer(project string, m hujson.ObjectMember, self string) server {
+func newServer(project string, m hujson.ObjectMember, self string, joined bool) server {
 	s := server{Server: Server{Name: text(m.Name), Project: project}}
 	entry, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
@@ -156,13 +224,16 @@ func newServer(project string, m hujson.ObjectMember, self string) server {
 		switch text(m.Name) {
 		case "command":
 			commands++
-			s.commandName, s.command = m.Name.StartOffset, m.Value
+			s.command = m.Value
 		case "args":
 			lists++
 			s.args = m.Value
 		case "envFile":
 			s.Unsure = `an "envFile", which its client reads`
 		}
+	}
+	if list, ok := s.command.Value.(*hujson.Array); ok && joined && commands == 1 && lists == 0 && len(list.Elements) > 0 {
+		s.joined, s.args, s.command, s.Braces = true, s.command, list.Elements[0], true
 	}
 	switch {
 	case len(s.entry.urls) > 0 && commands == 0, !slices.Contains([]string{"", "stdio", "local"}, transport):
@@ -173,6 +244,9 @@ func newServer(project string, m hujson.ObjectMember, self string) server {
 		s.Problem = `it has a duplicate "command" or "args"`
 	case text(s.command) == "":
 		s.Problem = `its "command" is not a non-empty string`
+		if joined {
+			s.Problem = `its "command" is not a list that begins with a non-empty string`
+		}
 	case lists == 1 && s.args.Value.Kind() != '[':
 		s.Problem = `its "args" is not a list`
 	case runsProxy(text(s.command), self):
@@ -192,9 +266,11 @@ func (s *server) findWrapped() {
 		s.Problem = `it runs auditproxy without "--" and a command after it`
 		return
 	}
-	if err := s.entry.readWrapped(args, s.dashes); err != nil {
-		s.Problem = err.Error()
-		return
+	if !s.joined && !s.entry.toml { // wrap --remote writes none of these
+		if err := s.entry.readWrapped(args, s.dashes); err != nil {
+			s.Problem = err.Error()
+			return
+		}
 	}
 	s.Wrapped, s.Remote = true, s.entry.wrapped != nil
 	s.Command = text(s.command)

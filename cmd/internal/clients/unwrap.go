@@ -38,16 +38,19 @@ func unwrapEdits(data []byte, s server, _ string) []udiff.Edit {
 	}
 	args := s.elements()
 	old := args[s.dashes+1]
+	if s.joined {
+		return []udiff.Edit{{Start: s.command.StartOffset, End: old.StartOffset}}
+	}
 	command := data[old.StartOffset:old.EndOffset]
 	restore := udiff.Edit{Start: s.command.StartOffset, End: s.command.EndOffset, New: string(command)}
 	remove := udiff.Edit{Start: args[0].StartOffset}
 	last := s.dashes+2 == len(args)
-	added := newArgs(data, s, string(command))
+	added := newArgs(s, string(command))
 	switch {
 	case !last:
 		remove.End = args[s.dashes+2].StartOffset
-	case bytes.HasPrefix(data[s.command.EndOffset:], []byte(added)):
-		remove.Start, remove.End = s.command.EndOffset, s.command.EndOffset+len(added)
+	case bytes.HasPrefix(data[s.newList.at:], []byte(added)):
+		remove.Start, remove.End = s.newList.at, s.newList.at+len(added)
 	default:
 		remove.Start, remove.End = emptied(data, s)
 	}

@@ -1,12 +1,10 @@
 package clients
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	udiff "github.com/aymanbagabas/go-udiff"
-	"github.com/tailscale/hujson"
 )
 
 // Wrap puts this program in front of the servers in the configurations at
@@ -29,7 +27,7 @@ func notWrapped(s server, cfg Config) string {
 		return strings.Join(append([]string{"is already wrapped"}, cfg.Check(s.Server)...), ", but ")
 	case s.Wrapped:
 		return "is already wrapped"
-	case s.Remote && cfg.Remote:
+	case s.Remote && s.refusal != "":
 		return "is not wrapped, and its calls are not recorded: " + s.refusal
 	case s.Remote:
 		return "is not wrapped: it is a remote server, reached by URL, and its calls are not recorded; use --remote"
@@ -60,18 +58,29 @@ func moved(s server, getenv func(string) string) string {
 	for _, kv := range s.Env {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
-		case name == "AUDITPROXY_SPOOL_DIR" && value != "":
+		case name == spoolVariable && value != "":
 			return ""
 		case slices.Contains(PlaceVariables, name) && value != getenv(name):
 			names = append(names, name)
 		}
 	}
+	has := "has " + strings.Join(names, " and ") + ` in its "env"`
+	if len(names) == 0 {
+		for _, name := range append([]string{spoolVariable}, PlaceVariables...) {
+			if s.Passed != nil && !slices.Contains(s.Passed, name) && getenv(name) != "" {
+				names = append(names, name)
+			}
+		}
+		has = "does not get " + strings.Join(names, " and ") + " from its client"
+	}
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("has %s in its \"env\", which can move its records to another directory, where auditproxy log does not look: add AUDITPROXY_SPOOL_DIR to it",
-		strings.Join(names, " and "))
+	return has + `, which can move its records to another directory, where auditproxy log does not look: add ` + spoolVariable + ` to its "env"`
 }
+
+// spoolVariable chooses the directory of the records.
+const spoolVariable = "AUDITPROXY_SPOOL_DIR"
 
 // wrapEdits puts the program at self in front of s. unwrapEdits must restore the
 // entry from the result alone. So the old command is moved as it is written. An
@@ -81,12 +90,17 @@ func wrapEdits(data []byte, s server, self string) []udiff.Edit {
 	if s.Remote {
 		return wrapRemoteEdits(data, s, self)
 	}
+	if s.joined {
+		at := s.command.StartOffset
+		sep := "," + gap(data, at)
+		return []udiff.Edit{{Start: at, End: at, New: s.quote(self) + sep + `"--"` + sep}}
+	}
 	command := string(data[s.command.StartOffset:s.command.EndOffset])
-	edits := []udiff.Edit{{Start: s.command.StartOffset, End: s.command.EndOffset, New: string(hujson.String(self))}}
+	edits := []udiff.Edit{{Start: s.command.StartOffset, End: s.command.EndOffset, New: s.quote(self)}}
 	switch args := s.elements(); {
 	case s.args.Value == nil:
-		at := s.command.EndOffset
-		return append(edits, udiff.Edit{Start: at, End: at, New: newArgs(data, s, command)})
+		at := s.newList.at
+		return append(edits, udiff.Edit{Start: at, End: at, New: newArgs(s, command)})
 	case len(args) == 0:
 		at := s.args.StartOffset + len("[")
 		return append(edits, udiff.Edit{Start: at, End: at, New: ` "--", ` + command})
@@ -98,6 +112,4 @@ func wrapEdits(data []byte, s server, self string) []udiff.Edit {
 }
 
 // newArgs is the member that a server without arguments gets after its command.
-func newArgs(data []byte, s server, command string) string {
-	return "," + gap(data, s.commandName) + `"args": ["--", ` + command + `]`
-}
+func newArgs(s server, command string) string { return s.newList.text + `["--", ` + command + `]` }

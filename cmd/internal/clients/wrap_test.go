@@ -25,10 +25,17 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // proxyPath is where clients find the proxy in these tests.
 const proxyPath = "/opt/bin/auditproxy"
 
+// A parser is parseServers or parseTOML.
+type parser func(data []byte, self string) ([]server, error)
+
 // rewritten applies one rewrite to a configuration. It changes nothing if the
 // configuration cannot be read.
 func rewritten(data []byte, r *rewrite) ([]byte, []udiff.Edit, error) {
-	servers, err := parseServers(data, proxyPath)
+	return rewrittenAs(parseServers, data, r)
+}
+
+func rewrittenAs(parse parser, data []byte, r *rewrite) ([]byte, []udiff.Edit, error) {
+	servers, err := parse(data, proxyPath)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,8 +60,11 @@ func TestWrapGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := golden.Files[0].Data
-			servers, err := parseServers(in, proxyPath)
+			in, parse := golden.Files[0].Data, parser(parseServers)
+			if strings.HasPrefix(filepath.Base(file), "codex") {
+				parse = parseTOML
+			}
+			servers, err := parse(in, proxyPath)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,9 +75,12 @@ func TestWrapGolden(t *testing.T) {
 					fmt.Fprintf(&remarks, "%s %s\n", s.Label(), r.remark(s))
 				}
 			}
-			wrapped, _, err := rewritten(in, r)
+			wrapped, _, err := rewrittenAs(parse, in, r)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if back, _, err := rewrittenAs(parse, wrapped, unwrapRewrite(Config{})); err != nil || !bytes.Equal(back, in) && !bytes.Contains(in, []byte("auditproxy")) {
+				t.Errorf("unwrapped, it is %q, %v", back, err)
 			}
 			diff, err := unified("in", "wrapped", in, wrapped)
 			if err != nil {
@@ -269,6 +282,9 @@ func decodeServers(t *testing.T, data []byte, servers []server) [][]string {
 			t.Fatal(err)
 		}
 		line := []string{command}
+		if s.joined {
+			line = nil // it is in the list
+		}
 		if s.args.Value != nil {
 			list, err := hujson.Standardize(bytes.Clone(data[s.args.StartOffset:s.args.EndOffset]))
 			if err != nil {
@@ -357,7 +373,9 @@ func (g generator) text() string {
 
 func (g generator) server() string {
 	members := []string{g.member("command", g.text())}
-	if g.IntN(3) > 0 {
+	if g.IntN(4) == 0 { // as opencode has it
+		members[0] = g.member("command", g.list("[", "]", 1+g.IntN(3), g.text))
+	} else if g.IntN(3) > 0 {
 		members = append(members, g.member("args", g.list("[", "]", g.IntN(4), g.text)))
 	}
 	for g.IntN(2) == 0 {
@@ -402,7 +420,7 @@ func (g generator) config() string {
 	return g.pick("", "\ufeff") + g.space() + g.list("{", "}", g.IntN(4), func() string {
 		switch g.IntN(4) {
 		case 0:
-			return g.member("servers", g.servers())
+			return g.pick(g.member("servers", g.servers()), g.member("mcp", g.servers()), g.member("mcp", g.list("{", "}", 1, func() string { return g.member("servers", g.servers()) })))
 		case 1:
 			return g.member("projects", g.list("{", "}", g.IntN(3), func() string {
 				return g.member("/p", g.list("{", "}", 1, func() string { return g.member("mcpServers", g.servers()) }))
@@ -485,23 +503,32 @@ func TestVisible(t *testing.T) {
 }
 
 func TestKnownConfigs(t *testing.T) {
-	project := []string{".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json", ".zed/settings.json"}
+	project := []string{".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json", ".zed/settings.json",
+		".codex/config.toml", "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".amp/settings.json", ".amp/settings.jsonc"}
 	user := []string{"/h/.claude.json", "/h/.cursor/mcp.json", "/h/.gemini/settings.json", "/h/.codeium/windsurf/mcp_config.json"}
+	opencode := []string{"opencode/config.json", "opencode/opencode.json", "opencode/opencode.jsonc"}
+	home := []string{"/h/.opencode/opencode.json", "/h/.opencode/opencode.jsonc"}
+	amp := []string{"/h/.config/amp/settings.json", "/h/.config/amp/settings.jsonc"}
 	data := []string{"Claude/claude_desktop_config.json", "Code/User/mcp.json", "Code - Insiders/User/mcp.json"}
-	linux, mac := "/etc/claude-code/managed-mcp.json", "/Library/Application Support/ClaudeCode/managed-mcp.json"
+	linux := []string{"/etc/claude-code/managed-mcp.json", "/etc/codex/config.toml", "/etc/codex/managed_config.toml",
+		"/etc/opencode/opencode.json", "/etc/opencode/opencode.jsonc", "/etc/ampcode/managed-settings.json"}
+	mac := []string{"/Library/Application Support/ClaudeCode/managed-mcp.json", "/etc/codex/config.toml", "/etc/codex/managed_config.toml",
+		"/Library/Application Support/opencode/opencode.json", "/Library/Application Support/opencode/opencode.jsonc", "/Library/Application Support/ampcode/managed-settings.json"}
 	for _, tt := range []struct {
 		goos string
 		env  map[string]string
 		want []string
 	}{
-		{"linux", nil, slices.Concat(project, []string{linux})},
-		{"darwin", nil, slices.Concat(project, []string{mac})},
+		{"linux", nil, slices.Concat(project, linux)},
+		{"darwin", nil, slices.Concat(project, mac)},
 		{"linux", map[string]string{"HOME": "/h"}, slices.Concat(project, user,
-			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json"}, below("/h/.config/", data), []string{linux})},
-		{"linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c", "COPILOT_HOME": "/g"}, slices.Concat(project,
-			[]string{"/c/.claude.json"}, user, []string{"/x/zed/settings.json", "/g/mcp-config.json", "/h/.copilot/mcp-config.json"}, below("/x/", data), []string{linux})},
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/h/.config/", opencode), home, amp, below("/h/.config/", data), linux)},
+		{"linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c", "COPILOT_HOME": "/g", "CODEX_HOME": "/d",
+			"OPENCODE_CONFIG_DIR": "/o", "OPENCODE_CONFIG": "/p/o.json", "AMP_SETTINGS_FILE": "/p/a.json"}, slices.Concat(project,
+			[]string{"/c/.claude.json"}, user, []string{"/x/zed/settings.json", "/g/mcp-config.json", "/h/.copilot/mcp-config.json", "/d/config.toml", "/h/.codex/config.toml"},
+			below("/x/", opencode), home, []string{"/o/opencode.json", "/o/opencode.jsonc", "/p/o.json"}, amp, []string{"/p/a.json"}, below("/x/", data), linux)},
 		{"darwin", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, slices.Concat(project, user,
-			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json"}, below("/h/Library/Application Support/", data), []string{mac})},
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/x/", opencode), home, amp, below("/h/Library/Application Support/", data), mac)},
 	} {
 		var got []string
 		for _, f := range knownConfigs(tt.goos, func(name string) string { return tt.env[name] }) {
@@ -525,9 +552,12 @@ func TestScanClients(t *testing.T) {
 	for path, data := range map[string]string{
 		".claude.json": `{"projects":{"/p":{"mcpServers":{"a":{"command":"auditproxy","args":["--drain","1s","--","a"],"env":{"HOME":"/h","N":1,"GONE":null}}}}}}`,
 		".config/Code/User/profiles/5552b383/mcp.json": `{"servers":{"d":{"command":"d"}}}`,
-		".cursor/mcp.json": `{"mcpServers":{"b":{"command":"b"},"c":{"url":"https://example.com"}}}`,
-		".mcp.json":        `{`,
-		".vscode":          ``, // no directory, so there is no configuration below it
+		".cursor/mcp.json":                `{"mcpServers":{"b":{"command":"b"},"c":{"url":"https://example.com"}}}`,
+		".codex/review.config.toml":       "[mcp_servers.e]\ncommand = 'e'\nenv_vars = ['A', {name = 'B'}]\nenv.C = 'c'\n[mcp_servers.f]\nurl = 'https://example.com'",
+		".config/opencode/opencode.jsonc": `{"mcp":{"g":{"type":"local","command":["g"],"environment":{"D":"d"}},"h":{"type":"remote","url":"https://example.com"}}}`,
+		".config/amp/settings.json":       `{"amp.mcpServers":{"i":{"command":"i"}}}`,
+		".mcp.json":                       `{`,
+		".vscode":                         ``, // no directory, so there is no configuration below it
 	} {
 		path = filepath.Join(home, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -548,8 +578,12 @@ func TestScanClients(t *testing.T) {
 	want := map[string][]Server{
 		"Claude Code .mcp.json": nil,
 		"VS Code " + filepath.Join(home, ".config/Code/User/profiles/5552b383/mcp.json"): {{Name: "d"}},
-		"Cursor .cursor/mcp.json":                            {{Name: "b"}, {Name: "c", Remote: true}},
-		"Claude Code " + filepath.Join(home, ".claude.json"): {{Name: "a", Project: "/p", Wrapped: true, Command: "auditproxy", Flags: []string{"--drain", "1s"}, Env: []string{"HOME=/h", "N=1", "GONE="}}},
+		"Cursor .cursor/mcp.json": {{Name: "b"}, {Name: "c", Remote: true}},
+		"Codex " + filepath.Join(home, ".codex/review.config.toml"): {
+			{Name: "e", Env: []string{"C=c"}, Passed: append(slices.Clone(codexVariables), "A", "B")}, {Name: "f", Remote: true, Passed: codexVariables}},
+		"opencode " + filepath.Join(home, ".config/opencode/opencode.jsonc"): {{Name: "g", Braces: true, Env: []string{"D=d"}}, {Name: "h", Remote: true}},
+		"Amp " + filepath.Join(home, ".config/amp/settings.json"):            {{Name: "i"}},
+		"Claude Code " + filepath.Join(home, ".claude.json"):                 {{Name: "a", Project: "/p", Wrapped: true, Command: "auditproxy", Flags: []string{"--drain", "1s"}, Env: []string{"HOME=/h", "N=1", "GONE="}}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

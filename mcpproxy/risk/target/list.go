@@ -110,7 +110,7 @@ func sensitiveAnywhere(parts []string) bool {
 			".gitconfig", ".dockercfg", ".pam_environment", ".rhosts", ".shosts", ".forward",
 			// The servers that MCP clients start.
 			".claude.json", ".mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json",
-			"cline_mcp_settings.json":
+			"cline_mcp_settings.json", "mcp-config.json", "opencode.json", "opencode.jsonc":
 			return true
 		}
 		if strings.HasSuffix(part, ".git") && i+1 < len(parts) && parts[i+1] == "hooks" {
@@ -130,7 +130,8 @@ func sensitiveAnywhere(parts []string) bool {
 			".config/fish/config.fish", ".config/fish/conf.d", ".config/autostart", ".config/systemd", ".config/rclone",
 			".config/op", ".config/doctl", ".config/tmux/tmux.conf", ".config/environment.d", ".local/share/keyrings",
 			".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".terraform.d/credentials.tfrc.json",
-			".m2/settings.xml", ".local/share/systemd", ".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".gemini/settings.json", "library/keychains", "library/launchagents", "library/launchdaemons",
+			".m2/settings.xml", ".local/share/systemd", ".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".gemini/settings.json",
+			".amp/settings.json", ".amp/settings.jsonc", ".config/amp", ".config/opencode", ".zed/settings.json", ".config/zed/settings.json", ".opencode/opencode.json", "library/keychains", "library/launchagents", "library/launchdaemons",
 		} {
 			if hasPath(parts[i:], dir) {
 				return true

@@ -52,6 +52,7 @@ func TestPaths(t *testing.T) {
 			"/ETC/hosts", "~user/.ssh/id_rsa", "$HOME/.ssh/id_rsa", "${HOME}/.bashrc", `.ssh\id_rsa`, "file:///home/u/.ssh/id_rsa", "file:///etc/hosts", "/var/spool/cron/crontabs/root",
 			"/var/run/docker.sock", "/run/secrets/x", "/Users/u/Library/Keychains/login.keychain-db", "/Library/LaunchDaemons/x.plist", "backup/id_ed25519", "/tmp/authorized_keys",
 			"~/.claude.json", ".mcp.json", ".cursor/mcp.json", "~/.config/Code/User/mcp.json", "~/.config/Code/User/profiles/-1a/mcp.json", "~/.config/Claude/claude_desktop_config.json", ".claude/settings.json", "~/.codex/config.toml",
+			"opencode.json", "a/opencode.jsonc", "~/.config/opencode/config.json", ".amp/settings.json", "~/.config/amp/settings.jsonc", ".zed/settings.json", "~/.config/zed/settings.json", "~/.copilot/mcp-config.json",
 			"relative", "relative/id_rsa", "dir", "dir/hosts", "dir/cron.d/x", "root/etc/hosts", "root/home/u/.netrc", "out/../../../etc/hosts",
 		}},
 		{"ok", []string{

@@ -95,12 +95,12 @@ func IsStartup(name string) bool {
 	base := path.Base(name)
 	switch base {
 	case ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login",
-		".claude.json", ".mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json", "cline_mcp_settings.json", // the servers of MCP clients
+		".claude.json", ".mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json", "cline_mcp_settings.json", "mcp-config.json", "opencode.json", "opencode.jsonc", // the servers of MCP clients
 		".xinitrc", ".xsession", ".xprofile", "authorized_keys", "authorized_keys2", ".gitconfig", ".vimrc", ".tmux.conf", ".inputrc", ".pam_environment", ".forward", "config.fish", "sitecustomize.py", ".pythonrc":
 		return true
 	}
 	in := func(dir string) bool { return isBelow(name, dir) }
-	if base == "mcp.json" && (in(".cursor") || in(".vscode") || in("User")) || in(".claude") && OneOf(base, "settings.json", "settings.local.json") || in(".codex") && base == "config.toml" || in(".gemini") && base == "settings.json" {
+	if base == "mcp.json" && (in(".cursor") || in(".vscode") || in("User")) || in(".claude") && OneOf(base, "settings.json", "settings.local.json") || in(".codex") && strings.HasSuffix(base, "config.toml") || (in(".gemini") || in(".amp") || in("amp") || in(".zed") || in("zed")) && OneOf(base, "settings.json", "settings.jsonc") || in("opencode") && base == "config.json" {
 		return true // servers and hooks of MCP clients
 	}
 	if in(".git/hooks") && !strings.HasSuffix(base, ".sample") || in(".config/autostart") || in(".config/systemd") || in("LaunchAgents") || in("LaunchDaemons") || in(".config/fish/conf.d") || in(".ssh") && OneOf(base, "rc", "config", "environment") {
