@@ -68,6 +68,7 @@ func newEraseCmd(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&session, "session", "", "erase this session")
 	cmd.Flags().StringVar(&name, "user", "", "erase all sessions of this user")
 	cmd.Flags().StringVar(&e.Tenant, "tenant", "", "only what is of this tenant; '' for what has none")
+	cli.MayBeEmpty(cmd, "tenant")
 	r.flags(cmd)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "only show what would be erased")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "erase without asking")

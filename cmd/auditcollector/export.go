@@ -62,6 +62,7 @@ type exportOptions struct {
 
 func newExportCmd(a *app) *cobra.Command {
 	var o exportOptions
+	limits := []string{"since", "until", "when", "output"}
 	cmd := &cobra.Command{
 		Use:     "export",
 		Short:   "write stored records to a file",
@@ -70,15 +71,7 @@ func newExportCmd(a *app) *cobra.Command {
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.exportConfig(o, time.Now())
-			// As of a shell's variable that is not set: without its limit, an export would
-			// have more than was asked for.
-			var empty []error
-			for _, name := range []string{"since", "until", "when", "output"} {
-				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
-					empty = append(empty, fmt.Errorf("--%s is empty: give it a value, or leave it out", name))
-				}
-			}
-			if err := errors.Join(append(empty, err)...); err != nil {
+			if err := errors.Join(cli.CheckEmpty(cmd, limits...), err); err != nil {
 				return err
 			}
 			return a.configured(cmd.Context(), func(ctx context.Context, cfg config) error {
@@ -104,6 +97,7 @@ func newExportCmd(a *app) *cobra.Command {
 	f.BoolVar(&o.follow, "follow", false, "go on with records as they arrive")
 	f.StringVar(&o.output, "output", "", "write to `FILE`, which must not exist; - and the default are standard output")
 	f.BoolVar(&o.resume, "resume", false, "continue FILE where its mark says, if it was begun")
+	cli.MayBeEmpty(cmd, limits...)
 	for _, name := range []string{"since", "until", "when"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}

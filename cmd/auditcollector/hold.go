@@ -95,6 +95,7 @@ func newAddHoldCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&tenant, retention.HoldTenant, "", "keep all of this tenant")
 	cmd.Flags().StringVar(&session, retention.HoldSession, "", "keep all of this session")
+	cli.MayBeEmpty(cmd, retention.HoldTenant)
 	cmd.Flags().StringVar(&name, retention.HoldUser, "", "keep all of this user, of every tenant")
 	r.flags(cmd)
 	return cmd

@@ -40,6 +40,9 @@ func TestUsage(t *testing.T) {
 		{"hold remove", "remove takes one argument, HOLD, in quotes if it has spaces, got 0; see auditcollector hold remove --help"},
 		{"export --when= --since= --until= --output=", "--since is empty: give it a value, or leave it out\n--until is empty: give it a value, or leave it out\n--when is empty: give it a value, or leave it out\n--output is empty: give it a value, or leave it out"},
 		{"export --when= --since 1h --until 2h", "--when is empty: give it a value, or leave it out\n--until is before --since"},
+		{"hold add --session= --reason x", "--session is empty: give it a value, or leave it out"},
+		{"verify --trust= --log=", "--log is empty: give it a value, or leave it out\n--trust is empty: give it a value, or leave it out"},
+		{"dead-letters replay --reason=", "--reason is empty: give it a value, or leave it out"},
 		{"export --output - --resume", "--resume needs --output and a file"},
 		{"rules lst", `unknown command "lst" for auditcollector rules; did you mean "list"? see auditcollector rules --help`},
 	} {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -97,6 +98,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, say func(e
 	root.InitDefaultCompletionCmd(args...) // now, so that refuseUnknown finds both
 	root.InitDefaultHelpCmd()
 	refuseUnknown(root)
+	refuseEmpty(root)
 	var unprinted error
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { unprinted = printHelp(cmd) })
 	err := root.ExecuteContext(ctx)
@@ -129,6 +131,51 @@ func refuseUnknown(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		refuseUnknown(c)
 	}
+}
+
+// MayBeEmpty marks flags that mean something without a value, or that their command checks.
+func MayBeEmpty(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		cmd.Flags().SetAnnotation(name, mayBeEmpty, []string{"true"})
+	}
+}
+
+const mayBeEmpty = "may be empty"
+
+// refuseEmpty has the commands below root refuse a flag without a value. It is as of a
+// shell's variable that is not set: without it, a command would do more than was asked
+// for, or look elsewhere.
+func refuseEmpty(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if run := c.RunE; run != nil {
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				var names []string
+				cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+					if f.Annotations[mayBeEmpty] == nil {
+						names = append(names, f.Name)
+					}
+				})
+				if err := CheckEmpty(cmd, names...); err != nil {
+					return err
+				}
+				return run(cmd, args)
+			}
+		}
+		refuseEmpty(c)
+	}
+}
+
+// CheckEmpty reports those of these flags that are given without a value.
+func CheckEmpty(cmd *cobra.Command, names ...string) error {
+	var empty []error
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		list, ok := f.Value.(pflag.SliceValue)
+		if f.Changed && (f.Value.Type() == "string" && f.Value.String() == "" || ok && strings.Join(list.GetSlice(), "") == "") {
+			empty = append(empty, fmt.Errorf("--%s is empty: give it a value, or leave it out", name))
+		}
+	}
+	return errors.Join(empty...)
 }
 
 // NewVersionCmd returns the command that prints the program's name and version
