@@ -198,6 +198,9 @@ func (a *app) export(ctx context.Context, c exportfile.Config) error {
 		}
 		fmt.Fprintf(a.stderr, "exported %s to %s\n", text, terminal.EscapeMessage(strings.Join(res.Files, ", ")))
 	}
+	if !res.Upto.IsZero() {
+		say("records that arrived after %s are left out: a collector that died or is late can still add to them; export them in some minutes", res.Upto.UTC().Format(time.RFC3339))
+	}
 	if res.Refused > 0 {
 		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("%s cannot be exported as %s", terminal.Count(int(res.Refused), "record"), c.Format)}
 	}

@@ -22,10 +22,13 @@ type Result struct {
 	Without uint64 // records that have no event in the format
 	Refused uint64 // records that the format cannot have
 	Files   []string
+	Upto    time.Time // without Follow, if records that arrived later are left out; they are still on their way
 }
 
 const (
 	followEvery = time.Second
+	// How far a collector that runs is behind at most, if all is well.
+	late = time.Minute
 	// What a killed process does again at most.
 	commitEvery = 5 * time.Second
 	commitBytes = 8 << 20 // of records
@@ -78,6 +81,9 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 			return res, err
 		case err != nil:
 			c.Waiting(err)
+		case !c.Follow && (c.Until.IsZero() || upto.Before(c.Until)) && time.Since(upto) > late:
+			res.Upto = upto
+			return res, nil
 		case !c.Follow || !c.Until.IsZero() && !upto.Before(c.Until):
 			return res, nil
 		}

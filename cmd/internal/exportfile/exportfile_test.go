@@ -57,9 +57,11 @@ type memory struct {
 	page int
 	read func(n int) error // after so many records, nil: nothing
 	down []error           // of the next calls of Settled
+	late time.Duration     // how long ago that is
 }
 
 func (m *memory) Settled(_ context.Context, now time.Time) (time.Time, error) {
+	now = now.Add(-m.late)
 	if len(m.down) > 0 {
 		err := m.down[0]
 		m.down = m.down[1:]
@@ -369,6 +371,30 @@ func TestSelection(t *testing.T) {
 
 // TestFollow checks that records which arrive later are written, also after the
 // store was away, and that a full output ends the export.
+// TestUpto checks that an export tells what it leaves out because it is not settled.
+func TestUpto(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		name  string
+		late  time.Duration
+		until time.Time
+		left  bool
+	}{
+		{"a collector that runs", 5 * time.Second, time.Time{}, false},
+		{"one that died", 2 * time.Minute, time.Time{}, true},
+		{"one that died after what was asked for", 2 * time.Minute, now.Add(-time.Hour), false},
+		{"one that died before", 2 * time.Minute, now.Add(-time.Second), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := exportfile.Config{Source: &memory{late: tt.late}, Format: format(t, "ndjson"), Until: tt.until, Out: io.Discard}
+			res, err := export(t, c)
+			if err != nil || res.Upto.IsZero() == tt.left || tt.left && !res.Upto.Before(now.Add(-time.Minute)) {
+				t.Errorf("the export is %+v, %v", res, err)
+			}
+		})
+	}
+}
+
 func TestFollow(t *testing.T) {
 	list := records(t, 4)
 	src := &memory{list: list[:2], down: []error{nil, errors.New("away")}}
