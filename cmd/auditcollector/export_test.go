@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/cmd/internal/ledger"
 	"auditproxy/collector/ingest"
@@ -319,5 +320,21 @@ func TestExportKilled(t *testing.T) {
 			t.Errorf("%s: %d records, want %d", format, len(got), len(want))
 		}
 		t.Logf("%s: %d kills", format, kills)
+	}
+}
+
+// TestOlderTables checks what a command says of tables that an older version made.
+func TestOlderTables(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.engine(t)
+	h.newStore(t)
+	h.exec(t, "DROP TABLE audit.erased_sessions")
+	h.exec(t, "ALTER TABLE audit.alert_marks DROP COLUMN closed")
+	for _, command := range []string{"verify", "export"} {
+		const want = "if the tables are of an older version, start auditcollector run, or run auditcollector migrate"
+		if r := h.run(t, command); r.code != cli.ExitUnclear || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: %+v", command, r)
+		}
 	}
 }

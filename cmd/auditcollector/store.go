@@ -141,7 +141,14 @@ func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) e
 	if _, err := os.Stat(filepath.Join(cfg.localDir, chdb.DataDir)); cfg.local() && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there are no records in local.dir %q: run this as the collector's user, set local.dir or clickhouse.addr, or make a store with auditcollector run", cfg.localDir)
 	}
-	return a.makingStore(ctx, cfg, do)
+	err := a.makingStore(ctx, cfg, do)
+	if !clickhouse.Outdated(err) {
+		return err
+	}
+	exit := cli.ExitError{Code: cli.ExitUnclear, Err: err}
+	errors.As(err, &exit)
+	exit.Err = fmt.Errorf("%w: if the tables are of an older version, start auditcollector run, or run auditcollector migrate", exit.Err)
+	return exit
 }
 
 // makingStore calls do with the store. If that is a local engine that no collector

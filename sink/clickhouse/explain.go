@@ -99,6 +99,13 @@ func codeOf(err error) int32 {
 	return 0
 }
 
+// Outdated reports whether err is that a table or a column is not there, as in tables of
+// an older version. A statement of this program names no others.
+func Outdated(err error) bool {
+	code := codeOf(err)
+	return code == 47 || code == 60 // UNKNOWN_IDENTIFIER, UNKNOWN_TABLE
+}
+
 // notThereCodes are UNKNOWN_TABLE and UNKNOWN_DATABASE.
 var notThereCodes = []int32{60, 81}
 

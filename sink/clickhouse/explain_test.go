@@ -17,6 +17,17 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
+func TestOutdated(t *testing.T) {
+	for code, want := range map[int32]bool{47: true, 60: true, 81: false, 497: false} {
+		if err := fmt.Errorf("verifying: %w", &clickhouse.Exception{Code: code}); Outdated(err) != want {
+			t.Errorf("Outdated(%v) = %v", err, !want)
+		}
+	}
+	if Outdated(nil) || Outdated(io.EOF) {
+		t.Error("another error is of older tables")
+	}
+}
+
 func TestExplain(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9000}, Err: syscall.ECONNREFUSED}
 	request := func(err error) error {
