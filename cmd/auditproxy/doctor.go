@@ -48,7 +48,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 			}
 			switch {
 			case err != nil:
-				return err
+				return fmt.Errorf("printing the report: %w", err)
 			case d.Status == statusTodo:
 				return cli.ExitError{Code: cli.ExitFound}
 			case d.Status == statusUnclear:

@@ -94,3 +94,15 @@ func TestDiagnosisCodes(t *testing.T) {
 		t.Errorf("%d codes (-code +docs/operations.md):\n%s", len(inCode), diff)
 	}
 }
+
+// TestDoctorFullDisk prints the report to where there is no space.
+func TestDoctorFullDisk(t *testing.T) {
+	for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}} {
+		var stderr strings.Builder
+		a := &app{env: []string{"HOME=" + t.TempDir()}, stdin: strings.NewReader(""), stdout: fullDisk{}, stderr: &stderr}
+		const want = "auditproxy: printing the report: no space left on device\n"
+		if code := a.run(t.Context(), args); code != 2 || stderr.String() != want {
+			t.Errorf("%q: exit code %d and %q, want 2 and %q", args, code, stderr.String(), want)
+		}
+	}
+}

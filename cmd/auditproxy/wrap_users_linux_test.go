@@ -69,3 +69,26 @@ func TestWrapForeignGroup(t *testing.T) {
 		t.Errorf("the backup of d.json has mode %v", backup.Mode())
 	}
 }
+
+// TestSpoolOfAnotherUser reads a spool as another user than the one who wrote it.
+func TestSpoolOfAnotherUser(t *testing.T) {
+	dev.Superuser(t)
+	t.Parallel()
+	dir := reachable(t)
+	proxy := filepath.Join(dir, "auditproxy") // others cannot reach the test binary
+	self, err := os.Executable()
+	must(t, err)
+	must(t, os.WriteFile(proxy, []byte(readFile(t, self)), 0o755))
+	spool := filepath.Join(dir, "spool")
+	must(t, os.MkdirAll(filepath.Join(spool, "sessions"), 0o700))
+	for _, command := range []string{"log", "verify", "show 01a221e6"} {
+		cmd := exec.CommandContext(t.Context(), proxy, append(strings.Fields(command), "--spool-dir", spool)...)
+		cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: agentUser, Gid: agentUser}}
+		out, err := cmd.CombinedOutput()
+		want := `the spool in "` + spool + `" is another user's: permission denied: run this as that user, or name another spool with --spool-dir` + "\n"
+		if cmd.ProcessState.ExitCode() != 2 || !strings.HasSuffix(string(out), want) {
+			t.Errorf("%s: %v, %q, want exit code 2 and %q", command, err, out, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,13 +30,21 @@ func List(dir, prefix string) ([]spool.Entry, error) {
 	return entries, nil
 }
 
-// CheckSpool reports an error if nothing has ever been recorded in dir.
+// CheckSpool reports an error if nothing has ever been recorded in dir, or if this user
+// may not read it.
 func CheckSpool(dir string) error {
-	switch i, err := os.Stat(dir); {
+	i, err := os.Stat(dir)
+	denied := err
+	if err == nil {
+		_, denied = os.Stat(filepath.Join(dir, "sessions", "."))
+	}
+	switch {
 	case err == nil && !i.IsDir():
 		return fmt.Errorf("%q is not a directory: --spool-dir names another", dir)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
+	case errors.Is(denied, fs.ErrPermission):
+		return fmt.Errorf("the spool in %q is another user's: %w: run this as that user, or name another spool with --spool-dir", dir, fs.ErrPermission)
 	}
 	return nil // spool.List reports other problems better
 }
