@@ -49,6 +49,10 @@ const (
 	// for each partition is in memory while the store is down.
 	fetchBytes    = 256 << 10
 	fetchMaxBytes = 64 << 20 // for one batch of a producer that is larger than fetchBytes
+	// Long and repetitive records become hundreds of times their size when an answer is
+	// decompressed, so less of them is fetched at a time.
+	fetchMinBytes = 1 << 10
+	answerBytes   = 8 << 20 // memory of an answer's records
 	fetchWait     = 500 * time.Millisecond
 	sourceRetry   = time.Second
 	topicsAgain   = 5 * time.Second // as kafka-go looks for new partitions

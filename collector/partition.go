@@ -177,6 +177,7 @@ func (p *partition) decode(ctx context.Context, resp *fetchAPI.ResponsePartition
 	switch {
 	case p.next > from:
 		err = nil // what comes after it is fetched again
+		p.fetchBytes = fetchNext(p.fetchBytes, c.bytes)
 	case err != nil:
 		p.fetchBytes = min(2*p.fetchBytes, fetchMaxBytes)
 		err = fmt.Errorf("reading a record: %w", err)
@@ -190,6 +191,18 @@ func (p *partition) decode(ctx context.Context, resp *fetchAPI.ResponsePartition
 	p.position.Store(p.next)
 	p.lags(resp.HighWatermark - p.next)
 	return c, err
+}
+
+// fetchNext returns how much to fetch after an answer to a fetch of some bytes that
+// needed memory. Nothing is lost by less: a broker sends at least one batch.
+func fetchNext(bytes, memory int64) int64 {
+	switch {
+	case memory > answerBytes:
+		bytes = bytes * answerBytes / memory
+	case memory < answerBytes/4:
+		bytes *= 2
+	}
+	return min(max(bytes, fetchMinBytes), fetchBytes)
 }
 
 // takeBatch decodes a batch into c. Offsets before it that were not in another

@@ -481,3 +481,40 @@ func TestInflatedBatch(t *testing.T) {
 		})
 	}
 }
+
+// TestDenseAnswers reads long and repetitive records, of which an answer of the usual
+// size is a hundred times its memory. Only the first is; then less is fetched at a time,
+// and as much as before once records are usual again.
+func TestDenseAnswers(t *testing.T) {
+	topic := newTopic(t, 1)
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.Broker(t).Addr), kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	p := producer{t, topic, client}
+	const batches, records = 110, 8
+	for range batches {
+		p.send(bulky(records)...)
+	}
+	r := newPartitionReader(t, topic, 0)
+	var sizes []int64
+	for r.next < batches*records {
+		if err := r.read(t.Context(), r.out); err != nil {
+			t.Fatal(err)
+		}
+		c := <-r.out
+		sizes = append(sizes, c.bytes)
+	}
+	if sizes[0] < 2*answerBytes || slices.Max(sizes[1:]) > 2*answerBytes {
+		t.Errorf("answers need %d bytes of memory, want only the first to need more than %d", sizes, 2*answerBytes)
+	}
+	for range 10 {
+		p.send(calls(1)...)
+		r.fetchOnce(t)
+	}
+	if r.partition.fetchBytes != fetchBytes {
+		t.Errorf("%d bytes are fetched after short records, want %d", r.partition.fetchBytes, fetchBytes)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // preload writes n records to a topic the way a shipper does, from some
 // sessions in turn.
 func preload(ctx context.Context, addr, topic string, n, size int) error {
-	const sessions, batch = 16, 1000
+	const sessions, batch, batchBytes = 16, 1000, 512 << 10 // a batch that is denser would be refused
 	p, err := kafka.New(kafka.Config{Access: kafka.Access{Brokers: []string{addr}}, Topic: topic, Source: "/benchcollector"})
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func preload(ctx context.Context, addr, topic string, n, size int) error {
 	for i := 0; n > 0; i++ {
 		s := list[i%sessions]
 		lines = lines[:0]
-		for range min(batch, n) {
+		for bytes := 0; len(lines) < min(batch, n) && bytes < batchBytes; bytes += len(lines[len(lines)-1]) {
 			lines = append(lines, s.Next(nil))
 		}
 		if err := p.Write(ctx, s.ID, lines); err != nil {
