@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -458,6 +459,37 @@ func TestReceiverFails(t *testing.T) {
 	if err := r.Send(t.Context(), example); err == nil || errors.Is(err, notify.ErrRefused) || strings.Contains(err.Error(), "T0KEN") {
 		t.Errorf("a receiver that is away: %v, want an error without its address", err)
 	}
+	for _, prefix := range []string{"", "slack+"} {
+		r, err := notify.Webhook(prefix + "http://" + echo(t) + "/T0KEN?key=T0KEN")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Send(t.Context(), example); err == nil || errors.Is(err, notify.ErrRefused) || strings.Contains(err.Error(), "T0KEN") {
+			t.Errorf("a receiver that echoes: %v, want an error without its address", err)
+		}
+	}
+}
+
+// echo returns the address of a server that answers a connection with what it got.
+func echo(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b := make([]byte, 64<<10)
+			n, _ := conn.Read(b)
+			_, _ = conn.Write(b[:n])
+			conn.Close()
+		}
+	}()
+	return l.Addr().String()
 }
 
 func TestAddresses(t *testing.T) {

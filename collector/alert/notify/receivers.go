@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"auditproxy/collector/alert"
+	"auditproxy/internal/httperror"
 	"auditproxy/schemas/escape"
 
 	"go.uber.org/zap"
@@ -116,7 +117,7 @@ func (p *poster) Send(ctx context.Context, a alert.Alert) error {
 	req.Header.Set("Idempotency-Key", a.ID)
 	resp, err := p.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("sending: %w", withoutURL(err))
+		return fmt.Errorf("sending: %w", httperror.Reason(err))
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // or the connection is not reused
@@ -130,15 +131,6 @@ func (p *poster) Send(ctx context.Context, a alert.Alert) error {
 		return fmt.Errorf("sending: status %d: it redirects, which is not followed; set the address that it redirects to", resp.StatusCode)
 	}
 	return fmt.Errorf("sending: status %d", resp.StatusCode)
-}
-
-// withoutURL drops the address from an error of package http: it is a secret.
-func withoutURL(err error) error {
-	var e *url.Error
-	if errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }
 
 // Message returns the body for a generic webhook, for encoding as JSON: the

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"auditproxy/collector/export/receiver"
+	"auditproxy/internal/httperror"
 	"auditproxy/internal/wait"
 
 	"golang.org/x/net/http/httpguts"
@@ -134,7 +135,7 @@ func (a *address) write(ctx context.Context, b *batch) error {
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("sending: %w", withoutURL(err))
+		return fmt.Errorf("sending: %w", httperror.Reason(err))
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // or the connection is not reused
@@ -227,13 +228,4 @@ func retryAfter(resp *http.Response, now time.Time) time.Duration {
 		return max(0, min(at.Sub(now), maxRetryAfter))
 	}
 	return 0
-}
-
-// withoutURL drops the address from an error of package http: it is a secret.
-func withoutURL(err error) error {
-	var e *url.Error
-	if errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }

@@ -165,6 +165,28 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestEcho has a server that speaks no HTTP and answers with what was sent: that is not
+// in the error.
+func TestEcho(t *testing.T) {
+	s := startSIEM(t, func(w http.ResponseWriter, _ int) bool {
+		conn, out, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		defer conn.Close()
+		_, err = out.WriteString("POST /secret HTTP/1.1\r\nAuthorization: secret\r\n\r\n")
+		if err := errors.Join(err, out.Flush()); err != nil {
+			t.Error(err)
+		}
+		return false
+	})
+	w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL + "/secret", Header: http.Header{"Authorization": {"secret"}}}))
+	if err := w.Send(t.Context(), records(t, 0, 1)); err == nil || errors.Is(err, receiver.ErrRefused) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v, want one without the address", err)
+	}
+}
+
 // TestFailures checks that nothing is lost to a receiver that fails without having
 // taken the events, or having taken them.
 func TestFailures(t *testing.T) {
