@@ -230,10 +230,17 @@ func damageOf(log translog.Status, fed feed.Status) (damage error, known bool) {
 		return fed.Err, true
 	case log.Err != nil:
 		return fmt.Errorf("signing a checkpoint: %w", log.Err), true
-	default:
-		// The database fails, or the first pass has not ended.
-		return nil, fed.Err == nil && !fed.Upto.IsZero()
 	}
+	// The database fails, or the first pass has not ended.
+	known = fed.Err == nil && !fed.Upto.IsZero()
+	for _, w := range log.Witnesses {
+		if w.Refused != nil {
+			return fmt.Errorf("asking witness %q: %w: restore the newest copy of the log; if there is none, treat it as an intrusion, or ask the witness's operator", w.Name, w.Refused), true
+		}
+		// A witness that does not answer after a restart may have refused before it.
+		known = known && (!w.Succeeded.IsZero() || log.Published <= 0)
+	}
+	return nil, known
 }
 
 func (l *evidenceLog) contradicted(ctx context.Context, c feed.Contradiction) error {

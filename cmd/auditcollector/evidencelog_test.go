@@ -100,6 +100,12 @@ func TestDamageOf(t *testing.T) {
 		{name: "the disk is full", fed: feed.Status{Upto: ago, Failing: ago, Err: fmt.Errorf("%w: %w", feed.ErrLog, full)}, damage: "feeding the log: no space left on device", known: true},
 		{name: "it was removed", fed: feed.Status{Failing: ago, Err: fmt.Errorf("%w: %w", feed.ErrLog, gone)}, damage: "feeding the log: adding to the log: the log was rolled back while it was open", known: true, urgent: true},
 		{name: "its checkpoint is not signed", log: translog.Status{Err: gone}, fed: feed.Status{Upto: ago}, damage: "signing a checkpoint: adding to the log: the log was rolled back while it was open", known: true, urgent: true},
+		{name: "a witness signs", log: translog.Status{Published: 1, Witnesses: []translog.WitnessStatus{{Succeeded: ago}}}, fed: feed.Status{Upto: ago}, known: true},
+		{name: "a witness was not asked", log: translog.Status{Published: -1, Witnesses: []translog.WitnessStatus{{}}}, fed: feed.Status{Upto: ago}, known: true},
+		{name: "a witness does not answer any more", log: translog.Status{Published: 1, Witnesses: []translog.WitnessStatus{{Succeeded: ago, Failing: ago, Err: full}}}, fed: feed.Status{Upto: ago}, known: true},
+		{name: "a witness has not answered since the start", log: translog.Status{Published: 1, Witnesses: []translog.WitnessStatus{{Succeeded: ago}, {Failing: ago, Err: full}}}, fed: feed.Status{Upto: ago}},
+		{name: "a witness has seen a larger log", log: translog.Status{Published: 1, Witnesses: []translog.WitnessStatus{{Succeeded: ago}, {Name: "w", Err: full, Refused: gone}}}, fed: feed.Status{Upto: ago},
+			damage: `asking witness "w": adding to the log: the log was rolled back while it was open: restore the newest copy of the log; if there is none, treat it as an intrusion, or ask the witness's operator`, known: true, urgent: true},
 	} {
 		damage, known := damageOf(c.log, c.fed)
 		got := ""

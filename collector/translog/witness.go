@@ -37,6 +37,7 @@ type WitnessStatus struct {
 	Succeeded time.Time // last; zero: not since the start
 	Failing   time.Time // since when no request has succeeded; zero: the last one has
 	Err       error     // of the last request
+	Refused   error     // ErrRolledBack, if the witness answered that and has signed nothing since
 }
 
 // witnesses brings checkpoints to witnesses and keeps their signatures.
@@ -216,15 +217,24 @@ func (w *witnesses) result(ctx context.Context, it *witness, tree tlog.Tree, err
 			log.Info("witness signs again")
 		}
 		it.known, it.last, it.delay = tree.N, tree, 0
-		it.status.Size, it.status.Succeeded, it.status.Failing = tree.N, time.Now(), time.Time{}
+		it.status.Size, it.status.Succeeded, it.status.Failing, it.status.Refused = tree.N, time.Now(), time.Time{}, nil
 		return
 	}
 	if ctx.Err() != nil {
 		return
 	}
+	refused := errors.Is(err, ErrRolledBack)
+	switch {
+	case refused && it.status.Refused == nil:
+		log.Error("witness has signed another history of the log", zap.Error(err))
+	case it.status.Failing.IsZero():
+		log.Warn("witness does not sign", zap.Error(err))
+	}
 	if it.status.Failing.IsZero() {
 		it.status.Failing = time.Now()
-		log.Warn("witness does not sign", zap.Error(err))
+	}
+	if refused {
+		it.status.Refused = err
 	}
 	it.delay = min(max(2*it.delay, w.delay), witnessLongest)
 	it.due = time.Now().Add(it.delay)
@@ -266,7 +276,7 @@ func (w *witnesses) ask(ctx context.Context, it *witness, signed []byte, tree tl
 			}
 			it.known = size
 		case http.StatusUnprocessableEntity:
-			return note.Signature{}, fmt.Errorf("the witness has seen another history of this log: %.200q", answer)
+			return note.Signature{}, fmt.Errorf("%w: the witness has seen another history of it: %.200q", ErrRolledBack, answer)
 		case http.StatusNotFound, http.StatusForbidden:
 			return note.Signature{}, fmt.Errorf("the witness does not know this log or its key %s: %d: %.200q", w.key.public, status, answer)
 		default:

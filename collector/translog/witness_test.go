@@ -183,13 +183,13 @@ func TestWitness(t *testing.T) {
 		covered(t, l, 410)
 		eventually(t, "noticed", func() bool {
 			s := l.Status()
-			return errors.Is(s.Witnesses[0].Err, ErrRolledBack) && errors.Is(s.Witnesses[1].Err, ErrRolledBack)
+			return errors.Is(s.Witnesses[0].Refused, ErrRolledBack) && errors.Is(s.Witnesses[1].Refused, ErrRolledBack)
 		})
 		add(t, l, texts(1010, 1400))
 		covered(t, l, 800)
 		eventually(t, "noticed as another history", func() bool {
 			s := l.Status()
-			return s.Witnesses[0].Err != nil && strings.Contains(s.Witnesses[0].Err.Error(), "another history")
+			return errors.Is(s.Witnesses[0].Refused, ErrRolledBack) && strings.Contains(s.Witnesses[0].Refused.Error(), "another history")
 		})
 		if got := l.Status().Witnessed; got != 400 {
 			t.Errorf("%d entries are witnessed, want 400", got)
