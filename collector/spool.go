@@ -194,6 +194,9 @@ func (s *spoolSource) recover(ctx context.Context, dir string) {
 	})
 }
 
+// sessionsOf is the key of what concerns sessions of a directory, which itself is read.
+type sessionsOf string
+
 // scan reads the records of every session, and closes those that are
 // complete.
 func (s *spoolSource) scan(ctx context.Context) {
@@ -215,6 +218,7 @@ func (s *spoolSource) scan(ctx context.Context) {
 		} else {
 			delete(s.said, dir)
 		}
+		var failing error // of the first session
 		for _, id := range ids {
 			if ctx.Err() != nil {
 				return
@@ -222,7 +226,11 @@ func (s *spoolSource) scan(ctx context.Context) {
 			if _, finished := s.finished[key(dir, id)]; !finished {
 				s.look(ctx, dir, id)
 			}
+			if text := s.next[key(dir, id)].text; text != "" && failing == nil {
+				failing = fmt.Errorf("session %q: %s", id, text)
+			}
 		}
+		s.health.tell(sessionsOf(dir), fmt.Sprintf("reading sessions of spool %q", dir), failing)
 		there += len(ids)
 	}
 	if len(s.finished)+len(s.next) > 2*there {
@@ -255,6 +263,8 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 			delete(s.next, name)
 		case e.State != spool.Live:
 			s.next[name] = attempt{at: time.Now().Add(lookDead)}
+		default:
+			delete(s.next, name)
 		}
 		return
 	}
@@ -268,6 +278,9 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 	}
 	if err == nil && !waits {
 		err = s.read(ctx, open)
+	}
+	if !waits && (err == nil || errors.Is(err, spool.ErrBusy)) {
+		delete(s.next, name)
 	}
 	if _, told := s.busy[dir]; errors.Is(err, spool.ErrBusy) && !told {
 		s.busy[dir] = struct{}{}

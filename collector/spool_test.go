@@ -5,9 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -322,6 +325,61 @@ func TestSpoolReadTwice(t *testing.T) {
 	collectWith(t, Config{Store: store, Spools: []string{dir}, Log: zap.New(core)}, store, func() bool { return committed(t, dir, free) })
 	if list := logs.FilterMessageSnippet("another process reads this spool too").All(); len(list) != 1 || list[0].ContextMap()["dir"] != dir {
 		t.Errorf("said %v, want it once", list)
+	}
+}
+
+// TestSessionNotRead: a session whose files cannot be opened is a part that fails until
+// it is read, and delays no other.
+func TestSessionNotRead(t *testing.T) {
+	dir, store := t.TempDir(), newFakeStore()
+	bad, good := writeSession(t, dir, 2), writeSession(t, dir, 2)
+	lock := filepath.Join(dir, "sessions", bad, "ship.lock")
+	if err := os.MkdirAll(filepath.Join(lock, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, BatchWait: time.Millisecond, Spools: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSpoolSource(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.pipeline.run(ctx, s.out) })
+	defer running.Wait()
+	defer cancel()
+	want := fmt.Sprintf("reading sessions of spool %q", dir)
+	for range 2 { // also while it is not tried again
+		s.scan(ctx)
+		if parts := c.Failing(); len(parts) != 1 || parts[0].Part != want || !strings.Contains(parts[0].Err.Error(), bad) {
+			t.Fatalf("%v fails, want %s because of %s", parts, want, bad)
+		}
+	}
+	eventually(t, "the other session is stored", func() bool { s.scan(ctx); return committed(t, dir, good) })
+	if err := os.RemoveAll(lock); err != nil {
+		t.Fatal(err)
+	}
+	s.next[key(dir, bad)] = attempt{text: s.next[key(dir, bad)].text} // its time has come
+	s.scan(ctx)
+	if err := c.Ready(); err != nil {
+		t.Errorf("%v fails after the session was read", err)
+	}
+	eventually(t, "it is stored", func() bool { s.scan(ctx); return committed(t, dir, bad) })
+
+	// A session that is removed fails no more.
+	bad = writeSession(t, dir, 2)
+	if err := os.MkdirAll(filepath.Join(dir, "sessions", bad, "ship.lock", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.scan(ctx)
+	if c.Ready() == nil {
+		t.Error("nothing fails while a second session cannot be read")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "sessions", bad)); err != nil {
+		t.Fatal(err)
+	}
+	s.scan(ctx)
+	if err := c.Ready(); err != nil {
+		t.Errorf("%v fails after the session was removed", err)
 	}
 }
 
