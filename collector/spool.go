@@ -29,6 +29,8 @@ const (
 	pollLast  = 5 * time.Second
 	// A session that could not be read is tried again after this time.
 	retrySession = time.Minute
+	// Another process that has a session reads some of it within this time.
+	stuckAfter = 5 * time.Minute
 	// A dead session is read again once it is recovered, or after this time if
 	// another process recovers it.
 	lookDead = 15 * time.Second
@@ -87,10 +89,18 @@ type spoolSource struct {
 	said     map[string]loggedProblem // by directory: the last logged problem
 	room     int                      // how many sessions may be in open
 	busy     map[string]struct{}      // directories of which it was logged that another process reads them too
+	stuck    map[string]stuck         // by directory and id: those that another process has
 	listing  time.Duration            // spent on listing in the current scan
 
 	mu        sync.Mutex
 	recovered []string // directory and id, since the last scan; guarded by mu
+}
+
+// A stuck is how far a session was shipped when it was found that another process has
+// it, or has gone on with it.
+type stuck struct {
+	shipped spool.Position
+	since   time.Time
 }
 
 // An attempt is the time of the next attempt at a session, and its last
@@ -113,7 +123,7 @@ func newSpoolSource(c *Collector) *spoolSource {
 	return &spoolSource{
 		source: c.source(), dirs: c.config.Spools, hostKey: c.config.HostKey, pipeline: newPipeline(c, newWriter(c, nil), commitCursors),
 		out: make(chan chunk[cursor]), open: map[string]*session{},
-		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{}, busy: map[string]struct{}{}, room: openable(),
+		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{}, busy: map[string]struct{}{}, stuck: map[string]stuck{}, room: openable(),
 	}
 }
 
@@ -226,8 +236,8 @@ func (s *spoolSource) scan(ctx context.Context) {
 			if _, finished := s.finished[key(dir, id)]; !finished {
 				s.look(ctx, dir, id)
 			}
-			if text := s.next[key(dir, id)].text; text != "" && failing == nil {
-				failing = fmt.Errorf("session %q: %s", id, text)
+			if failing == nil {
+				failing = s.failing(dir, id)
 			}
 		}
 		s.health.tell(sessionsOf(dir), fmt.Sprintf("reading sessions of spool %q", dir), failing)
@@ -238,8 +248,21 @@ func (s *spoolSource) scan(ctx context.Context) {
 		// more.
 		clear(s.finished)
 		clear(s.next)
+		clear(s.stuck)
 	}
 	s.health.tell(wholeSource, "", nil)
+}
+
+// failing returns why nothing of a session is read, nil if it is. Another process that
+// has it and reads nothing may be stopped, or be the agent's, which owns the files.
+func (s *spoolSource) failing(dir, id string) error {
+	if text := s.next[key(dir, id)].text; text != "" {
+		return fmt.Errorf("session %q: %s", id, text)
+	}
+	if since := s.stuck[key(dir, id)].since; !since.IsZero() && time.Since(since) > stuckAfter {
+		return fmt.Errorf("session %q: another process has locked it, and has read nothing since %s: end that process, see fuser ship.lock", id, since.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // look reads more of one session. A problem with it does not affect others.
@@ -255,6 +278,7 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 	s.listing += time.Since(began)
 	err := e.Err
 	if open == nil && err == nil && !e.Unshipped() {
+		delete(s.stuck, name)
 		switch {
 		case !there:
 			delete(s.next, name)
@@ -281,6 +305,11 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 	}
 	if !waits && (err == nil || errors.Is(err, spool.ErrBusy)) {
 		delete(s.next, name)
+	}
+	if !errors.Is(err, spool.ErrBusy) {
+		delete(s.stuck, name)
+	} else if was := s.stuck[name]; was.since.IsZero() || was.shipped != e.Shipped {
+		s.stuck[name] = stuck{e.Shipped, time.Now()}
 	}
 	if _, told := s.busy[dir]; errors.Is(err, spool.ErrBusy) && !told {
 		s.busy[dir] = struct{}{}

@@ -383,6 +383,65 @@ func TestSessionNotRead(t *testing.T) {
 	}
 }
 
+// TestStuckReader: another process that has a session and reads nothing of it, as one
+// that is stopped, is a failure. One that goes on is not, however long it takes.
+func TestStuckReader(t *testing.T) {
+	dir := t.TempDir()
+	id := writeSession(t, dir, 2)
+	other, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Store: newFakeStore(), Keep: 400 * 24 * time.Hour, BatchWait: time.Millisecond, Spools: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSpoolSource(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.pipeline.run(ctx, s.out) })
+	defer running.Wait()
+	defer cancel()
+	later := func() {
+		t.Helper()
+		was, ok := s.stuck[key(dir, id)]
+		if !ok {
+			t.Fatal("the session is not known to be locked")
+		}
+		was.since = was.since.Add(-stuckAfter - time.Second)
+		s.stuck[key(dir, id)] = was
+		s.scan(ctx)
+	}
+	s.scan(ctx)
+	if err := c.Ready(); err != nil {
+		t.Errorf("%v fails at once", err)
+	}
+	later()
+	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "another process has locked it") {
+		t.Errorf("Ready() = %v after minutes in which nothing was read", err)
+	}
+	line, err := other.Next()
+	if err == nil {
+		err = other.Commit(line.End())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if later(); c.Ready() != nil {
+		t.Errorf("%v fails although the other process went on", c.Ready())
+	}
+	later()
+	if c.Ready() == nil {
+		t.Error("nothing fails while the other process is stuck again")
+	}
+	other.Close()
+	s.scan(ctx)
+	if err := c.Ready(); err != nil {
+		t.Errorf("%v fails after the other process ended", err)
+	}
+	eventually(t, "it is stored", func() bool { s.scan(ctx); return committed(t, dir, id) })
+}
+
 // TestManySpooledSessions: while the store does not answer, only some of many
 // sessions have open files, of which a process may have few. One that is read to its
 // end is closed.
