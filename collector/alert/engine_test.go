@@ -291,6 +291,27 @@ func wait(t *testing.T, d time.Duration) {
 	}
 }
 
+func TestIncompleteConfig(t *testing.T) {
+	s := &fakeStore{}
+	whole := alert.Config{Rules: &alert.Rules{}, Keeper: s, Records: s, Asker: s, Name: "x"}
+	for _, tt := range []struct {
+		want   string
+		change func(c *alert.Config)
+	}{
+		{"there are no rules", func(c *alert.Config) { c.Rules = nil }},
+		{"there is no store", func(c *alert.Config) { c.Keeper = nil }},
+		{"there is no store", func(c *alert.Config) { c.Records = nil }},
+		{"there is no store", func(c *alert.Config) { c.Asker = nil }},
+		{"this run has no name", func(c *alert.Config) { c.Name = "" }},
+	} {
+		c := whole
+		tt.change(&c)
+		if _, err := alert.New(c); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("New: %v, want %q", err, tt.want)
+		}
+	}
+}
+
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -619,6 +640,37 @@ func TestSchedule(t *testing.T) {
 		for _, a := range s.alerts {
 			if a.Lasting == "" && (a.Details != `{"errors":3}` || a.Tenant != "acme" || !a.TS.Equal(noon)) {
 				t.Errorf("alert %+v", a)
+			}
+		}
+	})
+}
+
+// TestQuestionsHaveTheirConditions: what a rule leaves out is in the SQL, or it would
+// count what its author excluded.
+func TestQuestionsHaveTheirConditions(t *testing.T) {
+	rules, err := alert.Load([]alert.File{{Name: "rules.yaml", Text: []byte(`
+rules:
+  - {name: t, title: T, severity: info, reason: R, operations: [x, "o'y"], threshold: {count: 2, within: 1m, by: [user], where: "tier = 'a' OR tier = 'b'"}, every: 1m}
+  - {name: f, title: T, severity: info, reason: R, kinds: [call], first_seen: {by: [tool], learn: 1d, where: "tier = 'c'"}, every: 1m}
+`)}}, alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		var mu sync.Mutex
+		asked := ""
+		s.asking = func(sql string) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked += sql
+		}
+		stop := start(t, engine(t, s, "a", func(c *alert.Config) { c.Rules = rules }))
+		wait(t, 3*time.Minute)
+		stop()
+		for _, want := range []string{`AND operation IN ('x', 'o\'y') AND (tier = 'a' OR tier = 'b')`, `AND (tier = 'c')`} {
+			if !strings.Contains(asked, want) {
+				t.Errorf("no question has %q:\n%s", want, asked)
 			}
 		}
 	})
