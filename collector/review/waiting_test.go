@@ -96,6 +96,26 @@ func (h *hall) form(t *testing.T, answer string) (path string, form url.Values) 
 	return path, form
 }
 
+// TestWaitingBatch: of a call with operations in it, the page has a sentence about the
+// call and a list of what is in it.
+func TestWaitingBatch(t *testing.T) {
+	h := newHall(t, "x")
+	h.ask(t, "q1", "call_tools_batch", func(q *approval.Question) {
+		q.Calls[0].Target = ""
+		q.Calls[0].Args = audit.JSON(`{"operations":[{"tool":"kill_first","arguments":{}},{"tool":"kill_second","arguments":{}}]}`)
+	})
+	body := h.get("/waiting").Body.String()
+	about, rest, _ := strings.Cut(body, "Requested, not done:")
+	if strings.Contains(about, "kill_first") || strings.Count(rest, "Requested, not done:") != 0 {
+		t.Errorf("the call has not one sentence:\n%s", body)
+	}
+	about, inside, _ := strings.Cut(rest, "<ul>")
+	inside, _, _ = strings.Cut(inside, "</ul>")
+	if strings.Contains(about, "kill_") || strings.Count(inside, "<li>") != 2 || !strings.Contains(inside, "kill_first") || !strings.Contains(inside, "kill_second") {
+		t.Errorf("the sentence is %s\nand the list %s", about, inside)
+	}
+}
+
 // TestWaiting checks that the page shows a question with all its details, also
 // without the store, and that every page has the number of questions.
 func TestWaiting(t *testing.T) {
