@@ -146,7 +146,23 @@ func (s rules) tmuxKeys(keys []shell.Field) {
 			b.WriteByte('\x03')
 		case "c-u":
 			b.WriteByte('\x15')
-		case "escape", "up", "down", "left", "right", "home", "end", "c-d", "c-z", "c-l", "c-a", "c-e", "c-k", "c-w", "dc", "ic":
+		case "home", "c-a":
+			b.WriteByte('\x01')
+		case "left", "c-b":
+			b.WriteByte('\x02')
+		case "dc", "delete", "c-d":
+			b.WriteByte('\x04')
+		case "end", "c-e":
+			b.WriteByte('\x05')
+		case "right", "c-f":
+			b.WriteByte('\x06')
+		case "c-k":
+			b.WriteByte('\x0b')
+		case "c-w":
+			b.WriteByte('\x17')
+		case "c-y":
+			b.WriteByte('\x19')
+		case "escape", "up", "down", "c-z", "c-l", "ic", "c-p", "c-n", "c-r":
 		default:
 			b.WriteString(k.Code())
 		}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/trigger"
@@ -100,32 +101,145 @@ func IsAssignment(s string) bool {
 }
 
 // AsTyped returns the text as the shell behind a terminal reads it: without NUL, a
-// carriage return as end of line, erased characters gone.
+// carriage return as end of line, and as the line editor leaves it that runs there:
+// with the effect of keys that move, erase and bring back.
 func AsTyped(text string) string {
-	if !strings.ContainsAny(text, "\x00\r\x08\x7f\x03\x15") {
+	if strings.IndexFunc(text, isEditing) < 0 {
 		return text
 	}
-	b := make([]byte, 0, len(text))
-	for i := range len(text) {
+	e := lineEditor{left: make([]byte, 0, len(text))}
+	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
-		case 0:
-		case '\r', 0x03:
-			if i+1 == len(text) || text[i+1] != '\n' {
-				b = append(b, '\n')
+		case '\r', 0x03, '\n':
+			if c == '\n' || i+1 == len(text) || text[i+1] != '\n' {
+				e.end()
+				e.left = append(e.left, '\n')
+				e.start = len(e.left)
 			}
-		case 0x08, 0x7f:
-			if len(b) > 0 && b[len(b)-1] != '\n' {
-				b = b[:len(b)-1]
-			}
-		case 0x15: // the line is erased
-			for len(b) > 0 && b[len(b)-1] != '\n' {
-				b = b[:len(b)-1]
-			}
+		case 0x1b:
+			n, key := escape(text[i+1:])
+			e.key(key)
+			i += n
 		default:
-			b = append(b, c)
+			e.key(c)
 		}
 	}
-	return string(b)
+	e.end()
+	return string(e.left)
+}
+
+func isEditing(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
+
+// escape returns the key that a sequence behind ESC stands for, zero if that changes
+// nothing, and its length.
+func escape(s string) (n int, key byte) {
+	if s == "" {
+		return 0, 0
+	}
+	if s[0] != '[' && s[0] != 'O' {
+		if s[0] == 0x7f || s[0] == 0x08 || s[0] == 'd' {
+			return 1, 0x17
+		}
+		return 0, 0 // it ends a mode of vi
+	}
+	const longest = 16
+	for n = 1; n < len(s) && n < longest && s[n] < '@'; n++ {
+	}
+	if n == len(s) || n == longest {
+		return 0, 0
+	}
+	switch s[n] {
+	case 'C':
+		key = 0x06
+	case 'D':
+		key = 0x02
+	case 'H':
+		key = 0x01
+	case 'F':
+		key = 0x05
+	case '~':
+		switch s[1] {
+		case '1', '7':
+			key = 0x01
+		case '3':
+			key = 0x04
+		case '4', '8':
+			key = 0x05
+		}
+	}
+	return n + 1, key
+}
+
+// A lineEditor has the text before the cursor, in which a line starts at start, and
+// what is behind the cursor in its line, backwards.
+type lineEditor struct {
+	left, right, killed []byte
+	start               int
+}
+
+// end moves the cursor to the end of the line.
+func (e *lineEditor) end() {
+	for len(e.right) > 0 {
+		e.move(true)
+	}
+}
+
+// move moves the cursor by a byte.
+func (e *lineEditor) move(forward bool) {
+	switch {
+	case forward && len(e.right) > 0:
+		e.left = append(e.left, e.right[len(e.right)-1])
+		e.right = e.right[:len(e.right)-1]
+	case !forward && len(e.left) > e.start:
+		e.right = append(e.right, e.left[len(e.left)-1])
+		e.left = e.left[:len(e.left)-1]
+	}
+}
+
+// key does what a key does.
+func (e *lineEditor) key(c byte) {
+	switch c {
+	case 0, 0x07:
+	case 0x01, 0x02:
+		for e.move(false); c == 0x01 && len(e.left) > e.start; {
+			e.move(false)
+		}
+	case 0x05:
+		e.end()
+	case 0x06:
+		e.move(true)
+	case 0x04:
+		e.right = e.right[:max(len(e.right)-1, 0)]
+	case 0x08, 0x7f:
+		e.left = e.left[:max(len(e.left)-1, e.start)]
+	case 0x0b: // the rest of the line
+		e.killed = append(e.killed[:0], e.right...)
+		slices.Reverse(e.killed)
+		e.right = e.right[:0]
+	case 0x15: // all before the cursor
+		e.kill(e.start)
+	case 0x17: // a word
+		at := len(e.left)
+		for at > e.start && e.left[at-1] == ' ' {
+			at--
+		}
+		for at > e.start && e.left[at-1] != ' ' {
+			at--
+		}
+		e.kill(at)
+	case 0x19:
+		if len(e.left)+len(e.killed) <= MaxText {
+			e.left = append(e.left, e.killed...)
+		}
+	default:
+		e.left = append(e.left, c)
+	}
+}
+
+// kill takes what is from there to the cursor.
+func (e *lineEditor) kill(from int) {
+	e.killed = append(e.killed[:0], e.left[from:]...)
+	e.left = e.left[:from]
 }
 
 var quotes = strings.NewReplacer("'", "", "\"", "", "\\", "")

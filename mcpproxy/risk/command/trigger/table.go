@@ -34,7 +34,7 @@ var classes, folds = func() (class, fold [256]uint8) {
 		class uint8
 	}{
 		{"\x00", classSkip}, {" \t", classSpace}, {"\n\r;|&()", classBreak},
-		{"\\$`\b\x7f", classMeta}, {"*?[=!", classFirst}, {"'\"", classQuote},
+		{"\\$`\b\x7f\x01\x02\x04\x05\x06\x0b\x15\x17\x19\x1b", classMeta}, {"*?[=!", classFirst}, {"'\"", classQuote},
 		{"{", classBrace}, {">", classOut}, {"<", classIn},
 	} {
 		for i := range len(k.bytes) {

@@ -36,7 +36,7 @@ cshrc tcshrc xinitrc xsession xprofile authorized_keys authorized_keys2 gitconfi
 pythonrc etc hooks autostart launchagents launchdaemons conf zdotdir unpublish yank rmi down leave drain evict force replicas terminate
 deregister revoke purge destroy schedule rb autoremove autopurge uninstall undefine archive system getline killp killw respawn respawnp
 respawnw s_client flush irm killses edit compress stuff quit move kerberos proc dump emergency pre commit_msg tasks rc login_keychain
-bwrap robocopy netsh wmic msiexec mshta regsvr32 dism spps mppreference unregister disable gosu chpst setuidgid tini catatonit restic borg borgbackup kopia tsx raku kotlin scala clojure clj racket guile sbcl crystal jshell conda mamba micromamba winget choco pkgin opkg emerge exim exim4 postsuper mrm
+keys bwrap robocopy netsh wmic msiexec mshta regsvr32 dism spps mppreference unregister disable gosu chpst setuidgid tini catatonit restic borg borgbackup kopia tsx raku kotlin scala clojure clj racket guile sbcl crystal jshell conda mamba micromamba winget choco pkgin opkg emerge exim exim4 postsuper mrm
 run0 cgexec setarch lockf sem pdsh clush dsh pssh hdfs hadoop dscl atrm wevtutil dmesg tmutil timeshift duplicity certbot fastboot xcrun xfs_repair debugfs
 ln k0s k3s kubeadm qm pct rpk rabbitmqadmin nats snapper gluster rbd ceph salt zkcli pfctl ipset pg_restore mongorestore dotnet diesel sqlx
 certutil bitsadmin takeown mountvol useradd adduser gpasswd setcap localuser localgroupmember adgroupmember binarypathname binpath scheduledtask itemproperty scheduledjob loginhook logouthook
@@ -53,7 +53,7 @@ at http https net net1 mail pass op
 // weakWords are the trigger words that are also common in prose. A text that does
 // not parse is not Opaque for one of them.
 const weakWords = `
-time which type set read less more most start watch make just view at ip table service exec source history install sort script batch screen op k b2
+keys time which type set read less more most start watch make just view at ip table service exec source history install sort script batch screen op k b2
 branch tag filter update notes config replace fast clone go help link login master cache hosts store token secret secrets pass
 mail fetch http https environment wait local export command function alias trap run env init nice lima arch ts perf orb render
 railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
