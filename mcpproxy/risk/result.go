@@ -31,7 +31,7 @@ func (r *Result) Risk() audit.Risk {
 func raises(d detector.Set, c Category) Category {
 	const (
 		destroys = detector.RecursiveDelete | detector.ForcedDelete | detector.EmptyFile | detector.GitHistory | detector.GitWorktree | detector.SQLUnfiltered | detector.DeviceWrite |
-			detector.PermissionsAll | detector.Kill | detector.Shutdown | detector.Teardown | detector.RemoteExec | detector.DecodedExec | detector.Exfiltration | detector.Persistence | detector.AuditTampering | detector.ForkBomb | detector.Opaque |
+			detector.PermissionsAll | detector.Kill | detector.Shutdown | detector.Teardown | detector.RemoteExec | detector.DecodedExec | detector.Exfiltration | detector.Persistence | detector.PrivilegeEscalation | detector.Tunnel | detector.ProtectionOff | detector.AuditTampering | detector.ForkBomb | detector.Opaque |
 			detector.CommandPattern
 		runs = detector.CredentialRead | detector.PathBlocked | detector.NULByte | detector.UnderscoreArgument | detector.PrivateAddress | detector.EnvironmentName
 	)

@@ -9,9 +9,9 @@
 //
 // A program that runs another (a wrapper, find -exec, ssh, an interpreter) has a
 // rule that gives the inner command, text or code back: to the shell, to package
-// code for other languages, to package infra for containers and clouds. Package own
-// says what a command does to this program. What is known of a program's output
-// goes through pipes and substitutions.
+// code for other languages, to package infra for containers and clouds. Package guard
+// says what a command does to what protects a host, package own what it does to this
+// program. What is known of a program's output goes through pipes and substitutions.
 //
 // A rule errs towards what the program does by default: it knows the options
 // that make a call harmless (--dry-run, --help, -l), and counts the rest.
@@ -31,6 +31,7 @@ import (
 	"sync"
 
 	"auditproxy/mcpproxy/risk/command/code"
+	"auditproxy/mcpproxy/risk/command/guard"
 	"auditproxy/mcpproxy/risk/command/infra"
 	"auditproxy/mcpproxy/risk/command/own"
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -120,6 +121,8 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 	if strings.HasPrefix(f[0].Text, "/etc/init.d/") {
 		name, f = "service", append([]shell.Field{{Text: "service"}}, f...)
 	}
+	guard.Judge(s.Shell, name, f[1:], in)
+	infra.GivesAccess(s.Shell, name, f[1:], in)
 	if w, ok := wrapperOf(name); ok {
 		if w.verb != "" && !slices.ContainsFunc(f[1:], func(a shell.Field) bool { return a.Text == w.verb }) {
 			s.tool(name, f[1:], in) // it does something else
@@ -260,10 +263,16 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		}
 	case "uv":
 		if len(args) > 0 && args[0].Text == "pip" {
-			s.tool("pip", args[1:], in)
+			s.Command(args, in)
 		}
 	case "kubectl", "oc", "k", "kubecolor":
 		infra.Kubectl(s.Shell, args, in)
+	case "xdotool", "ydotool", "wtype":
+		if name == "wtype" && len(args) > 0 || len(args) > 1 && args[0].Text == "type" {
+			for _, a := range shell.AfterOptions(args[min(1, len(args)-1):], "d", "delay clearmodifiers window") {
+				s.Run(shell.AsTyped(a.Code()), shell.Stream{})
+			}
+		}
 	case "tmux", "byobu":
 		s.tmux(args, in)
 	case "screen":
@@ -282,20 +291,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.git(args)
 	case "hg", "svn", "jj", "bfg", "fossil", "p4":
 		s.otherVCS(name, args)
-	case "gh", "glab":
-		p := shell.ParseFlags(args, "XtbFfHR", "method title body field raw-field header repo")
-		if method, ok := p.Value("X", "method"); ok && strings.EqualFold(method.Text, "DELETE") || shell.OneOf(p.Arg(1), "delete", "remove", "archive") {
-			s.Add(detector.Teardown)
-		}
-		if p.Arg(0) == "pr" && p.Arg(1) == "close" && p.Has("d", "delete-branch") {
-			s.Add(detector.GitHistory)
-		}
-		if p.Arg(0) == "gist" && p.Arg(1) == "create" {
-			s.sends(p.Args[2:])
-		}
-		if p.Arg(0) == "auth" && p.Arg(1) == "token" {
-			s.Add(detector.CredentialRead)
-		}
+	case "gh", "glab": // infra.GivesAccess
 	case "psql", "mysql", "mariadb", "sqlite3", "sqlite", "duckdb", "clickhouse-client", "clickhouse", "sqlcmd", "cqlsh", "usql", "pgcli", "mycli", "litecli",
 		"cockroach", "snowsql", "isql", "sqlplus", "beeline", "hive", "presto", "trino", "bq", "impala-shell", "mongo", "mongosh", "redis-cli", "valkey-cli", "keydb-cli", "influx", "spark-sql":
 		code.Database(s.Shell, name, args, in)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/code"
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -27,7 +28,7 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 				s.Add(detector.ForcedDelete)
 			}
 			for _, a := range p.Args {
-				if shell.IsDevice(a.Text) {
+				if place.IsDevice(a.Text) {
 					s.Add(detector.DeviceWrite)
 				}
 			}
@@ -163,7 +164,7 @@ func (s rules) find(args []shell.Field) (of detector.Set) {
 			case "-fprint", "-fprintf":
 				s.WriteTo(args[i])
 			case "-name", "-iname", "-path", "-ipath", "-wholename":
-				if shell.IsCredential(args[i].Text) {
+				if place.IsCredential(args[i].Text) {
 					of |= detector.CredentialRead
 				}
 			}
@@ -191,7 +192,7 @@ func (s rules) dd(args []shell.Field) {
 	if help || to.Text == "" {
 		return
 	}
-	if shell.IsCredential(from.Text) {
+	if place.IsCredential(from.Text) {
 		s.Add(detector.CredentialRead)
 	}
 	s.WriteTo(to)
@@ -249,7 +250,7 @@ func (s rules) copies(name string, args []shell.Field) {
 		s.Add(detector.EmptyFile)
 	}
 	for _, a := range from {
-		if (shell.IsCredential(a.Text) || remote && shell.IsCredentialDir(a.Text)) && name != "ln" {
+		if (place.IsCredential(a.Text) || remote && place.IsCredentialDir(a.Text)) && name != "ln" {
 			if s.Add(detector.CredentialRead); remote {
 				s.Add(detector.Exfiltration)
 			}
@@ -262,10 +263,10 @@ func (s rules) copies(name string, args []shell.Field) {
 		s.Add(detector.ForcedDelete)
 		return
 	}
-	if name == "ln" && len(from) > 0 && shell.IsStartup(to.Text) || name != "ln" {
+	if name == "ln" && len(from) > 0 && place.IsStartup(to.Text) || name != "ln" {
 		s.WriteTo(to)
 	}
-	if shell.IsStartup(to.Text) && len(from) > 0 && remote {
+	if place.IsStartup(to.Text) && len(from) > 0 && remote {
 		s.Add(detector.Persistence)
 	}
 	if strings.HasPrefix(to.Text, "/dev/") || to.Text == "" {
@@ -313,7 +314,7 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 			}
 		}
 		for _, a := range p.Args {
-			if shell.IsCredential(a.Text) || shell.IsCredentialDir(a.Text) {
+			if place.IsCredential(a.Text) || place.IsCredentialDir(a.Text) {
 				s.Add(detector.CredentialRead)
 			}
 		}
@@ -329,7 +330,7 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 			}
 		}
 		for _, a := range p.Args {
-			if shell.IsCredential(a.Text) || shell.IsCredentialDir(a.Text) {
+			if place.IsCredential(a.Text) || place.IsCredentialDir(a.Text) {
 				s.Add(detector.CredentialRead)
 			}
 		}

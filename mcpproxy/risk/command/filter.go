@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/mcpproxy/risk/command/code"
 	"auditproxy/mcpproxy/risk/command/own"
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -53,7 +54,7 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 		secret = shell.Local
 	}
 	for i, a := range files {
-		if shell.IsCredential(a.Text) || a.From&detector.CredentialRead != 0 {
+		if place.IsCredential(a.Text) || a.From&detector.CredentialRead != 0 {
 			secret |= detector.CredentialRead
 			s.Add(detector.CredentialRead)
 		}

@@ -56,6 +56,9 @@ func (s rules) runner(name string, args []shell.Field, in shell.Stream) {
 			}
 			s.RunField(args[i+1], in)
 			return
+		case name == "script" && isCluster(a.Text, "aefq") && strings.HasSuffix(a.Text, "c") && i+1 < len(args):
+			s.RunField(args[i+1], in)
+			return
 		case strings.HasPrefix(a.Text, "--command="):
 			s.Run(a.Code()[len("--command="):], in)
 			return
@@ -81,6 +84,12 @@ func (s rules) runner(name string, args []shell.Field, in shell.Stream) {
 			s.Command(args[2:], in)
 		}
 	}
+}
+
+// isCluster reports whether a word has one of the short options first, with others
+// behind it, as -qc.
+func isCluster(text, first string) bool {
+	return len(text) > 2 && text[0] == '-' && strings.IndexByte(first, text[1]) >= 0
 }
 
 // interpreter judges the code that an interpreter gets in its arguments or reads.

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -49,7 +50,7 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 			s.ftp(in.Text)
 		}
 		for _, a := range args {
-			if shell.IsCredential(a.Text) {
+			if place.IsCredential(a.Text) {
 				s.Add(detector.Exfiltration)
 			}
 			if strings.Contains(a.Text, "put ") || shell.OneOf(a.Text, "put", "mput") {
@@ -85,7 +86,7 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 			s.mail(args, in)
 		}
 		for _, a := range args {
-			if shell.IsCredential(a.Text) && !shell.OneOf(name, "stat", "file", "wc") {
+			if place.IsCredential(a.Text) && !shell.OneOf(name, "stat", "file", "wc") {
 				s.Add(detector.CredentialRead)
 			}
 		}
@@ -138,7 +139,7 @@ func (s rules) ftp(text string) {
 // sends judges the operands of a program that sends files to another host.
 func (s rules) sends(args []shell.Field) {
 	for _, a := range args {
-		if shell.IsCredential(a.Text) || shell.IsCredentialDir(a.Text) {
+		if place.IsCredential(a.Text) || place.IsCredentialDir(a.Text) {
 			s.Add(detector.CredentialRead | detector.Exfiltration)
 		}
 	}
@@ -237,7 +238,7 @@ func (s rules) curl(args []shell.Field, in shell.Stream) {
 		case "d", "data", "data-ascii", "data-binary", "data-urlencode", "json":
 			if at := strings.IndexByte(value.Text, '@'); at == 0 || at > 0 && name == "data-urlencode" && !strings.Contains(value.Text[:at], "=") {
 				s.Add(detector.Exfiltration)
-				if shell.IsCredential(value.Text[at+1:]) {
+				if place.IsCredential(value.Text[at+1:]) {
 					s.Add(detector.CredentialRead)
 				}
 			}

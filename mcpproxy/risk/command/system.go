@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/infra"
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -155,7 +156,7 @@ func (s rules) devices(name string, p *shell.Flags) {
 	case "losetup", "e2image", "bioctl", "mtd", "asr":
 		bad = name == "mtd" && shell.OneOf(p.Arg(0), "erase", "write") || name == "asr" && p.Any("restore")
 	case "ddrescue":
-		bad = len(p.Args) > 1 && shell.IsDevice(p.Arg(1))
+		bad = len(p.Args) > 1 && place.IsDevice(p.Arg(1))
 	default:
 		bad = len(p.Args) > 0 && !p.Has("help")
 		if name == "lvremove" || name == "vgremove" || name == "pvremove" || name == "lvreduce" || name == "pvcreate" {

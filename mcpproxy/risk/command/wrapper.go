@@ -277,6 +277,19 @@ func (s rules) wrapped(w wrapper, f []shell.Field, in shell.Stream) shell.Stream
 				s.Add(detector.Persistence)
 			}
 		}
+	case "start-stop-daemon":
+		for i, a := range args[:max(len(args)-1, 0)] {
+			if shell.OneOf(a.Text, "-x", "--exec", "-a", "--startas") {
+				cmd := []shell.Field{args[i+1]}
+				for j, b := range args {
+					if b.Text == "--" {
+						cmd = append(cmd, args[j+1:]...)
+						break
+					}
+				}
+				return s.Command(cmd, in)
+			}
+		}
 	case "npx", "bunx", "uvx", "pnpx":
 		for _, a := range args {
 			if strings.HasPrefix(a.Text, "https:") || strings.HasPrefix(a.Text, "http:") {

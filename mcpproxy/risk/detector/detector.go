@@ -29,6 +29,9 @@ const (
 	CredentialRead
 	Exfiltration
 	Persistence
+	PrivilegeEscalation
+	Tunnel
+	ProtectionOff
 	AuditTampering
 	ForkBomb
 	Opaque
@@ -71,6 +74,9 @@ var words = [...]string{
 	"credential_read",
 	"exfiltration",
 	"persistence",
+	"privilege_escalation",
+	"tunnel",
+	"protection_off",
 	"audit_tampering",
 	"fork_bomb",
 	"opaque",

@@ -63,6 +63,20 @@ func LoadsCode(name, value string) bool {
 	return value != "" && (strings.HasPrefix(name, "AUDITPROXY_") || strings.HasPrefix(name, "AUDITCOLLECTOR_"))
 }
 
+// HidesHistory reports whether an assignment keeps a shell from recording what is
+// typed.
+func HidesHistory(name, value string) bool {
+	switch name {
+	case "HISTFILE":
+		return value == "" || value == "/dev/null"
+	case "HISTSIZE", "HISTFILESIZE", "SAVEHIST":
+		return value == "0"
+	case "HISTIGNORE":
+		return value == "*"
+	}
+	return false
+}
+
 // Assigned reports whether text, lines or words of the form NAME=value, assigns to
 // such a variable.
 func Assigned(text string) bool {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf16"
 
 	"auditproxy/internal/lazyregexp"
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -69,7 +70,7 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 	case "reg":
 		if strings.HasPrefix(text, "delete") {
 			s.Add(detector.ForcedDelete)
-		} else if strings.HasPrefix(text, "add") && shell.IsRunKey(text) {
+		} else if strings.HasPrefix(text, "add") && place.IsRunKey(text) {
 			s.Add(detector.Persistence)
 		}
 	case "schtasks":

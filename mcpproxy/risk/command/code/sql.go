@@ -1,6 +1,7 @@
 package code
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -39,6 +40,7 @@ func SQL(s *shell.Shell, text string) {
 		if unfiltered(words) {
 			s.Add(detector.SQLUnfiltered)
 		}
+		s.Add(grants(words))
 		words = words[:0]
 	}
 	for i := 0; i < len(text); {
@@ -130,6 +132,38 @@ func SQL(s *shell.Shell, text string) {
 			s.MaybeRun(cmd)
 		}
 	}
+}
+
+// grants judges the words of one statement that gives rights: those of the
+// administrator, or everybody's.
+func grants(words []string) (d detector.Set) {
+	switch at(words, 0) {
+	case "ALTER", "CREATE":
+		if shell.OneOf(at(words, 1), "USER", "ROLE", "LOGIN") && slices.Contains(words, "SUPERUSER") {
+			return detector.Persistence
+		}
+		if at(words, 1) == "SERVER" && at(words, 2) == "ROLE" && slices.Contains(words, "SYSADMIN") {
+			return detector.Persistence
+		}
+	case "GRANT":
+		for i, w := range words {
+			switch w {
+			case "TO":
+				if at(words, i+1) == "PUBLIC" && slices.ContainsFunc(words[:i], func(w string) bool {
+					return shell.OneOf(w, "ALL", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "CREATE")
+				}) {
+					d |= detector.PermissionsAll
+				}
+			case "*":
+				if words[i-1] == "ON" {
+					d |= detector.Persistence // of all databases
+				}
+			case "SUPER", "DBA", "SYSDBA", "RDS_SUPERUSER", "CLOUDSQLSUPERUSER", "PG_EXECUTE_SERVER_PROGRAM", "PG_WRITE_SERVER_FILES", "PG_READ_SERVER_FILES":
+				d |= detector.Persistence
+			}
+		}
+	}
+	return d
 }
 
 // unfiltered judges the words of one statement.

@@ -5,12 +5,13 @@
 // others rely on. The functions take the arguments of one program, and the shell
 // that calls it: containers and clusters run commands, which go back to it.
 //
-// The files, from the top: infra, container, host, windows.
+// The files, from the top: infra, container, host, windows, access.
 package infra
 
 import (
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -124,7 +125,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			}
 		}
 		for _, a := range p.Args {
-			if shell.IsCredential(a.Text) && p.Any("s3") {
+			if place.IsCredential(a.Text) && p.Any("s3") {
 				s.Add(detector.CredentialRead | detector.Exfiltration)
 			}
 		}

@@ -3,6 +3,7 @@ package infra
 import (
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -147,7 +148,7 @@ func Windows(s *shell.Shell, name string, args []shell.Field) bool {
 		}
 	case "set-itemproperty", "new-itemproperty":
 		for _, w := range words {
-			if shell.IsRunKey(w) {
+			if place.IsRunKey(w) {
 				s.Add(detector.Persistence)
 			}
 		}

@@ -74,6 +74,9 @@ func (s *Shell) builtin(name string, f []Field, in Stream) (Stream, bool) {
 	case "unset":
 		for _, a := range args {
 			delete(s.vars, a.Text)
+			if a.Text == "HISTFILE" {
+				s.Add(detector.ProtectionOff)
+			}
 		}
 	case "export", "declare", "typeset", "local", "readonly":
 		for _, a := range args {
@@ -97,6 +100,9 @@ func (s *Shell) setParams(args []Field) {
 			return
 		}
 		if a == "-o" || a == "+o" {
+			if a == "+o" && len(args) > 1 && args[1].Text == "history" {
+				s.Add(detector.ProtectionOff)
+			}
 			args = args[min(2, len(args)):]
 			continue
 		}

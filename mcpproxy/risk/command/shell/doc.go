@@ -23,5 +23,5 @@
 // text that exceeds it is Opaque, like one that nests too deep.
 //
 // The files, from the top: doc, shell, statement, call, builtin, invoke, expand,
-// variable, file, state, parameter, expansion, path, flags, field, stream, limit.
+// variable, file, state, parameter, expansion, flags, field, stream, limit.
 package shell

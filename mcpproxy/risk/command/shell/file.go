@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/detector"
 )
 
@@ -17,10 +18,10 @@ func (s *Shell) Open(f Field) Stream {
 	case f.Unknown:
 		return Stream{Kind: File, Text: f.Text}
 	}
-	if IsCredential(f.Text) {
+	if place.IsCredential(f.Text) {
 		s.Add(detector.CredentialRead)
 	}
-	if isNetwork(f.Text) {
+	if place.IsNetwork(f.Text) {
 		return Stream{Kind: Unknown, From: detector.RemoteExec}
 	}
 	if file, ok := s.files[path.Clean(f.Text)]; ok {
@@ -31,10 +32,10 @@ func (s *Shell) Open(f Field) Stream {
 
 // Write judges that a command's output goes to a file.
 func (s *Shell) Write(f Field, body Stream, truncate bool) {
-	if body.Kind != Empty || !isNetwork(f.Text) { // opening a connection looks whether something listens
+	if body.Kind != Empty || !place.IsNetwork(f.Text) { // opening a connection looks whether something listens
 		s.WriteTo(f)
 	}
-	if f.Reads != nil || isStandardDevice(f.Text) {
+	if f.Reads != nil || place.IsStandardDevice(f.Text) {
 		return
 	}
 	if truncate && body.Kind == Empty && !strings.HasPrefix(f.Text, "/dev/") {
@@ -62,23 +63,27 @@ func (s *Shell) Write(f Field, body Stream, truncate bool) {
 func (s *Shell) WriteTo(f Field) {
 	name := f.Text
 	switch {
-	case IsDevice(name):
+	case place.IsDevice(name):
 		s.Add(detector.DeviceWrite)
-	case isNetwork(name):
+	case place.IsNetwork(name):
 		s.Add(detector.Exfiltration)
 	case name == "/proc/sysrq-trigger":
 		s.Add(detector.Shutdown)
-	case IsStartup(name):
+	case place.IsStartup(name):
 		s.Add(detector.Persistence)
 	case s.IsOwn(name):
 		s.Add(detector.AuditTampering)
+	case place.IsKernelHook(name):
+		s.Add(detector.PrivilegeEscalation)
+	case place.IsProtection(name):
+		s.Add(detector.ProtectionOff)
 	}
 }
 
 // IsOwn reports whether the path is one of this program's: a path that it was told, or
 // where its files and its collector's are by default, and installed programs.
 func (s *Shell) IsOwn(name string) bool {
-	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") || len(name) > maxPath {
+	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") || len(name) > place.MaxPath {
 		return false // in a directory of its source, or no path
 	}
 	name = path.Clean(name)
@@ -92,7 +97,7 @@ func (s *Shell) IsOwn(name string) bool {
 			continue
 		}
 		for _, dir := range [...]string{".config/", ".local/state/", "Library/Application Support/"} {
-			if isBelow(name+"/", dir+program) {
+			if place.IsBelow(name+"/", dir+program) {
 				return true
 			}
 		}
@@ -106,6 +111,13 @@ func (s *Shell) IsOwn(name string) bool {
 		}
 	}
 	return false
+}
+
+// Known returns what running a file would be that the text wrote, downloaded or
+// unpacked.
+func (s *Shell) Known(name string) detector.Set {
+	f, _ := s.file(path.Clean(name))
+	return f.From & Runnable
 }
 
 // CopyFile makes to have what from has, if that is known.

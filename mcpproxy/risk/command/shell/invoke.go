@@ -22,6 +22,9 @@ func (s *Shell) Assigned(name, value string) {
 		if environment.LoadsCode(name, value) {
 			s.Add(detector.EnvironmentName)
 		}
+		if environment.HidesHistory(name, value) {
+			s.Add(detector.ProtectionOff)
+		}
 	}
 }
 

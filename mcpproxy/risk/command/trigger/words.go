@@ -41,13 +41,18 @@ run0 cgexec setarch lockf sem pdsh clush dsh pssh hdfs hadoop dscl atrm wevtutil
 ln k0s k3s kubeadm qm pct rpk rabbitmqadmin nats snapper gluster rbd ceph salt zkcli pfctl ipset pg_restore mongorestore dotnet diesel sqlx
 certutil bitsadmin takeown mountvol useradd adduser gpasswd setcap localuser localgroupmember adgroupmember binarypathname binpath scheduledtask itemproperty scheduledjob loginhook logouthook
 fsmonitor hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 ruby3 lua5 perl5 php7 php8 spawn gist pr mail wp manage fkill mix console auditproxy auditcollector mcp chattr mount pgrep pidof
+docker kubectl insmod modprobe sysctl chisel wstunnel ngrok pgrok frpc rathole ligolo revsocks gsocket tmate ttyd gotty localtunnel pwncat iodine dnscat dnscat2 ptunnel rpivot sshx bore
+zrok upterm devtunnel tunnel tailscale funnel gost portproxy plink slogin dbclient teardown complain csrutil spctl falconctl mdatp sentinelctl osqueryctl santactl auditpol fltmc sslverify cloudtrail
+mimikatz pypykatz lazagne unshadow john hashcat hydra medusa patator kerbrute rubeus responder secretsdump getnpusers getuserspns ntlmrelayx crackmapexec cme netexec nxc sharphound bloodhound mimipenguin
+procdump procdump64 dumpert nanodump collaborators memberships invitations members keys deploy postinstall preinstall prepare pkg croc wormhole histfile histsize histfilesize savehist histignore
+printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc 
 rmsync rmdirsync unlinksync execsync spawnsync child_process keyrings cookies firefox chrome chromium bravesoftware mem
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
 // are ones only in the first word of a command.
 const firstWords = `
-at http https net net1 mail pass op
+at http https net net1 mail pass op npm pnpm yarn lt
 `
 
 // weakWords are the trigger words that are also common in prose. A text that does
@@ -58,6 +63,6 @@ branch tag filter update notes config replace fast clone go help link login mast
 mail fetch http https environment wait local export command function alias trap run env init nice lima arch ts perf orb render
 railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
 ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic commit expire read remove stop restart format cipher reg
-manage mix console pr spawn gist salt spark annex
+manage mix console pr spawn gist salt spark annex grant modules workflows kubectl tunnel funnel bore teardown complain responder hydra medusa john members keys deploy prepare pkg invitations collaborators wormhole iodine code
 auditproxy auditcollector mcp cookies firefox chrome chromium mem disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `

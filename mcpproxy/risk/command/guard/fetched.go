@@ -1,0 +1,102 @@
+package guard
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// installsFetched reports whether a command installs what is at an address, instead
+// of a package of a registry: its scripts run, and nobody has looked at them.
+func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
+	has := func(words ...string) bool {
+		for _, a := range args {
+			if shell.OneOf(a.Text, words...) {
+				return true
+			}
+		}
+		return false
+	}
+	if has("--dry-run", "--dry-run=client", "--dry-run=server", "--simulate") {
+		return false
+	}
+	switch name {
+	case "pip", "pip2", "pip3", "pipx":
+		if !has("install", "run", "wheel") {
+			return false
+		}
+		for i, a := range args {
+			switch option, value, _ := strings.Cut(a.Text, "="); option {
+			case "-i", "--index-url", "--extra-index-url", "-f", "--find-links":
+				if value == "" && i+1 < len(args) {
+					value = args[i+1].Text
+				}
+				if strings.HasPrefix(value, "http://") {
+					return true // anybody on the way can change it
+				}
+			case "--trusted-host":
+				return true
+			default:
+				if isIndex := i > 0 && shell.OneOf(args[i-1].Text, "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--proxy"); !isIndex && isAddress(a.Text) {
+					return true
+				}
+			}
+		}
+	case "npm", "pnpm", "yarn", "bun":
+		if !has("install", "i", "add", "in", "ins", "exec", "x", "dlx") {
+			return false
+		}
+		for i, a := range args {
+			option, value, _ := strings.Cut(a.Text, "=")
+			if isOption := i > 0 && strings.HasPrefix(args[i-1].Text, "--"); !isOption && isAddress(a.Text) || option == "--registry" && strings.HasPrefix(value, "http://") || isOption && args[i-1].Text == "--registry" && strings.HasPrefix(a.Text, "http://") {
+				return true
+			}
+		}
+	case "cargo":
+		return has("install") && has("--git")
+	case "gem":
+		for _, a := range args {
+			if has("install") && (strings.HasPrefix(a.Text, "http://") || strings.HasPrefix(a.Text, "--source=http://")) {
+				return true
+			}
+		}
+	case "rpm", "dnf", "yum", "zypper", "apt", "apt-get", "dpkg", "apk", "tdnf", "microdnf", "helm":
+		if name == "rpm" && !has("-i", "-ivh", "-Uvh", "-U", "-ih", "-Uh", "--install", "--upgrade") || name == "dpkg" && !has("-i", "--install") || !shell.OneOf(name, "rpm", "dpkg") && !has("install", "add", "localinstall", "reinstall", "in") {
+			return false
+		}
+		for _, a := range args {
+			if isAddress(a.Text) && name != "helm" {
+				return true
+			}
+			if !a.Unknown && !strings.HasPrefix(a.Text, "-") && strings.Contains(a.Text, ".") && s.Known(a.Text)&detector.RemoteExec != 0 {
+				return true // fetched before
+			}
+		}
+	case "kubectl", "oc", "k", "kubecolor":
+		if !shell.OneOf(verb(args, 0), "apply", "create", "replace") {
+			return false
+		}
+		for i, a := range args {
+			if i > 0 && shell.OneOf(args[i-1].Text, "-f", "--filename", "-k") && isAddress(a.Text) || strings.HasPrefix(a.Text, "--filename=http") || strings.HasPrefix(a.Text, "-fhttp") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isAddress reports whether an operand is an address that a package is fetched from.
+func isAddress(text string) bool {
+	if at := strings.Index(text, " @ "); at >= 0 {
+		text = text[at+3:] // name @ address, of Python
+	} else if at := strings.Index(text, "@"); at > 0 && strings.Contains(text[at:], "://") && !strings.Contains(text[:at], "://") {
+		text = text[at+1:]
+	}
+	for _, scheme := range [...]string{"http://", "https://", "git+", "git://", "hg+", "svn+", "bzr+", "ftp://", "github:", "gitlab:", "bitbucket:", "gist:"} {
+		if strings.HasPrefix(text, scheme) {
+			return true
+		}
+	}
+	return false
+}

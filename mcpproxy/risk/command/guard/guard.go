@@ -1,0 +1,83 @@
+// Package guard says what commands do to what protects a host and its network: they
+// leave a container, change the kernel, open a way in, turn off what records or
+// prevents, or install what somebody put at an address. It is pure.
+//
+// The files, from the top: guard, escape, tunnel, protection, fetched, words.
+package guard
+
+import (
+	"path"
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// Judge judges what the program name does.
+func Judge(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
+	for _, a := range args[:min(2, len(args))] { // behind a container's image it is the command's
+		if shell.OneOf(a.Text, "--help", "--version") {
+			return
+		}
+	}
+	escapes(s, name, args)
+	if opensTunnel(name, args) {
+		s.Add(detector.Tunnel)
+	}
+	if turnsOff(name, args) {
+		s.Add(detector.ProtectionOff)
+	}
+	if installsFetched(s, name, args) {
+		s.Add(detector.RemoteExec)
+	}
+	if verb(args, 0) == "send" && shell.OneOf(name, "croc", "wormhole", "magic-wormhole", "wormhole-william", "rwormhole", "wormhole-rs") {
+		s.Add(detector.Exfiltration)
+	}
+	if stealsCredentials(name, args) {
+		s.Add(detector.CredentialRead)
+	}
+}
+
+// stealsCredentials reports whether a program is one that attackers read or guess
+// credentials with, or takes them from where a system keeps them.
+func stealsCredentials(name string, args []shell.Field) bool {
+	name = strings.ToLower(name)
+	switch strings.TrimPrefix(strings.TrimSuffix(name, path.Ext(name)), "impacket-") {
+	case "mimikatz", "pypykatz", "lazagne", "unshadow", "john", "hashcat", "hydra", "medusa", "patator", "kerbrute", "rubeus", "responder", "secretsdump", "getnpusers", "getuserspns", "ntlmrelayx",
+		"crackmapexec", "cme", "netexec", "nxc", "sharphound", "bloodhound-python", "mimipenguin", "truffledump":
+		return len(args) > 0
+	case "reg":
+		hive := strings.ToLower(shell.Join(args[min(1, len(args)):]))
+		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && hasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", `machine\sam`, `machine\security`)
+	case "procdump", "procdump64", "rundll32", "dumpert", "nanodump":
+		text := strings.ToLower(shell.Join(args))
+		return strings.Contains(text, "lsass") || name == "rundll32" && strings.Contains(text, "comsvcs") || strings.HasSuffix(name, "dump") && name != "procdump"
+	case "aws":
+		switch verb(args, 1) {
+		case "get-session-token", "assume-role", "assume-role-with-saml", "assume-role-with-web-identity", "get-federation-token", "export-credentials", "get-login-password", "get-authorization-token":
+			return shell.OneOf(verb(args, 0), "sts", "configure")
+		case "get":
+			return verb(args, 0) == "configure" && hasAny(verb(args, 2), "secret", "session_token")
+		}
+	case "printenv":
+		for _, a := range args {
+			if hasAny(a.Text, "SECRET", "TOKEN", "PASSW", "API_KEY", "PRIVATE_KEY") {
+				return true
+			}
+		}
+	case "curl", "wget", "http", "https", "xh", "fetch", "iwr", "irm", "invoke-webrequest", "invoke-restmethod":
+		for _, a := range args {
+			text := strings.ToLower(a.Text)
+			if isMetadata(text) && hasAny(text, "credential", "token", "user-data", "identity", "/iam") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isMetadata reports whether an address is one at which a cloud gives a machine its
+// credentials.
+func isMetadata(address string) bool {
+	return hasAny(address, "169.254.169.254", "169.254.170.2", "metadata.google.internal", "100.100.100.200", "fd00:ec2::254")
+}

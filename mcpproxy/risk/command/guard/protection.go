@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+)
+
+// turnsOff reports whether a command turns off what records or prevents: logs, the
+// audit, a firewall, a scanner, mandatory access control, the check of certificates.
+func turnsOff(name string, args []shell.Field) bool {
+	has := func(words ...string) bool {
+		for _, a := range args {
+			if shell.OneOf(strings.ToLower(a.Text), words...) {
+				return true
+			}
+		}
+		return false
+	}
+	protector := func() bool {
+		for _, a := range args {
+			if isProtector(a.Text) {
+				return true
+			}
+		}
+		return false
+	}
+	first := strings.ToLower(verb(args, 0))
+	switch strings.ToLower(name) {
+	case "systemctl", "service", "rc-service", "initctl", "sv", "launchctl", "sc", "net", "net1", "supervisorctl":
+		return has("stop", "disable", "mask", "kill", "unload", "bootout", "remove", "delete", "disabled", "start=disabled", "down") && protector()
+	case "rc-update", "update-rc.d", "chkconfig":
+		return has("del", "remove", "disable", "off") && protector()
+	case "kill", "pkill", "killall", "taskkill", "stop-service", "stop-process":
+		return !has("-0", "-l", "--list") && protector()
+	case "apt", "apt-get", "dnf", "yum", "zypper", "pacman", "apk", "rpm", "dpkg", "brew", "snap", "choco", "winget":
+		return has("remove", "purge", "erase", "del", "uninstall", "-e", "-r", "-rns", "-rs", "--purge", "--remove") && protector()
+	case "setenforce":
+		return shell.OneOf(first, "0", "permissive")
+	case "aa-teardown", "aa-disable", "aa-complain":
+		return true
+	case "auditctl":
+		return has("-d") && !has("-l") || follows(args, "-e", "0")
+	case "ufw":
+		if first == "allow" && has("any") && !has("port", "proto", "to") {
+			return true
+		}
+		return shell.OneOf(first, "disable", "reset") || first == "default" && has("allow") && !has("outgoing")
+	case "firewall-cmd":
+		return has("--set-default-zone=trusted") || follows(args, "--set-default-zone", "trusted")
+	case "iptables", "ip6tables":
+		return follows(args, "-P", "ACCEPT") || has("-f", "--flush") && !has("-t")
+	case "nft":
+		return has("flush") && has("ruleset")
+	case "pfctl":
+		return has("-d")
+	case "netsh":
+		return has("off") && has("advfirewall", "firewall")
+	case "csrutil":
+		return has("disable")
+	case "spctl":
+		return has("--master-disable", "--global-disable")
+	case "falconctl", "mdatp", "sentinelctl", "wazuh-control", "ossec-control", "osqueryctl", "santactl", "jamf":
+		return has("uninstall", "unload", "stop", "disable", "disabled", "-d", "removeframework", "kill", "unprotect")
+	case "auditpol":
+		return has("/clear", "/success:disable", "/failure:disable", "/remove")
+	case "fltmc":
+		return first == "unload"
+	case "sysctl":
+		for _, a := range args {
+			switch strings.ReplaceAll(strings.ReplaceAll(a.Text, " ", ""), "/", ".") {
+			case "kernel.randomize_va_space=0", "kernel.yama.ptrace_scope=0", "kernel.kptr_restrict=0", "kernel.unprivileged_bpf_disabled=0", "kernel.dmesg_restrict=0", "kernel.audit=0", "fs.protected_symlinks=0", "fs.protected_hardlinks=0":
+				return true
+			}
+		}
+	case "git":
+		return has("http.sslverify") && has("false", "0") && has("config") || has("http.sslverify=false")
+	case "npm", "yarn", "pnpm":
+		return first == "config" && (has("strict-ssl") && has("false") || has("strict-ssl=false"))
+	case "gh":
+		return first == "pr" && verb(args, 1) == "merge" && has("--admin")
+	case "aws":
+		switch first {
+		case "cloudtrail", "guardduty", "configservice", "securityhub", "macie2", "inspector2", "iam", "detective", "wafv2", "logs":
+			v := verb(args, 1)
+			return hasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && has("--no-enable") || v == "update-trail" && has("--no-enable-log-file-validation", "--no-is-multi-region-trail") ||
+				v == "delete-trail" || v == "delete-detector" || v == "delete-flow-logs" || v == "delete-log-group"
+		case "ec2":
+			return verb(args, 1) == "delete-flow-logs"
+		}
+	}
+	return false
+}
+
+// isProtector reports whether a service, process or package is known to protect a
+// host or to record what happens there.
+func isProtector(name string) bool {
+	name = strings.ToLower(name)
+	base, _, _ := strings.Cut(name, ".")
+	switch base {
+	case "auditd", "audit", "rsyslog", "rsyslogd", "syslog", "syslogd", "syslog-ng", "systemd-journald", "journald", "firewalld", "ufw", "nftables", "iptables", "apparmor", "fail2ban", "falco", "tetragon",
+		"suricata", "snort", "aide", "tripwire", "windefend", "mpssvc", "eventlog", "sense", "sysmon", "sysmon64", "clamav", "clamd", "laurel", "acct", "psacct", "auoms", "aesmd":
+		return true
+	}
+	return hasAny(name, "falcon", "crowdstrike", "osquery", "wazuh", "ossec", "clamav", "mdatp", "sentinelone", "sentineld", "cbagent", "cbdefense", "auditbeat", "filebeat", "splunkforwarder", "fluent-bit", "td-agent",
+		"datadog-agent", "sophos", "cylance", "com.apple.auditd", "com.google.santa", "qualys-cloud-agent", "rkhunter", "chkrootkit", "amazon-guardduty")
+}
+
+// follows reports whether value comes somewhere behind the option.
+func follows(args []shell.Field, option, value string) bool {
+	for i, a := range args {
+		if a.Text == option {
+			for _, b := range args[i+1:] {
+				if b.Text == value {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
