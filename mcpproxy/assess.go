@@ -69,8 +69,8 @@ func (g *gatekeeper) assess(it *item, m *wire.Message, a wire.Anomaly) {
 	case m.Raw == nil:
 		r.Detections = opaqueFound
 		g.refuse(policy.RuleOversize, "It is too large to be decided.")
-	case a&undecidable != 0:
-		g.refuse(ruleAmbiguous, "Two servers could read it differently.")
+	case a&wire.Undecidable != 0:
+		g.refuse(ruleAmbiguous, policy.TwoReadings)
 	}
 }
 
@@ -80,13 +80,9 @@ var opaqueFound = audit.DetectionsJSON([]audit.Detection{{Detector: detector.Opa
 // The rules of calls that no policy can decide.
 const (
 	ruleUnreadable = "(unreadable)"
-	ruleAmbiguous  = "(ambiguous)"
+	ruleAmbiguous  = policy.RuleAmbiguous
 	ruleFailed     = "(not assessed)"
 )
-
-// undecidable are the anomalies with which no decision holds for every server.
-// A batch is decided call by call, and a call without an id like any other.
-const undecidable = wire.Ambiguous &^ (wire.Batch | wire.NoID)
 
 // assessAll assesses a call in all its readings. It returns false, and the most
 // that is known, after a panic: a defect in what reads hostile text must not end

@@ -49,7 +49,7 @@ func (g *gatekeeper) decide(f *wire.Frame, items []item, midLine, rest bool, now
 	if repeated != nil && (!refused || !g.gate.enforces()) {
 		if items[0].strip = repeated.result; items[0].strip == nil {
 			refused = true // the server would get the answer to the proxy
-			d = &policy.Decision{Action: policy.Deny, Rule: ruleAmbiguous, Reason: "Two servers could read it differently."}
+			d = &policy.Decision{Action: policy.Deny, Rule: ruleAmbiguous, Reason: policy.TwoReadings}
 		}
 	}
 	from := 0

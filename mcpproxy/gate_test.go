@@ -1,6 +1,9 @@
 package mcpproxy
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +49,43 @@ func TestPanicInAssessment(t *testing.T) {
 		decided, err := audit.ParsePolicy(it.call.rec.Policy)
 		if err != nil || decided.Rule != ruleFailed || it.refused != want {
 			t.Errorf("%s: decided %+v, refused as %q, want %q", mode, decided, it.refused, want)
+		}
+	}
+}
+
+// TestAmbiguousBehindCut has a name twice where the summary of the arguments is cut: the
+// policy reads the last value, and a server could read the first.
+func TestAmbiguousBehindCut(t *testing.T) {
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := risk.New(risk.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Load([]byte(`{"version":"1","default":"allow"}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, `"k%d":%q,`, i, strings.Repeat("x", 400))
+	}
+	deep := strings.Repeat("[", 300) + `{"a":1,"a":2}` + strings.Repeat("]", 300)
+	for last, want := range map[string]string{
+		`"o":{"a":"bad","a":"good"}`:               audit.ErrAmbiguousRequest,
+		`"o":[[{"x":1},{"a":1,"b":2,"\u0061":3}]]`: audit.ErrAmbiguousRequest,
+		`"o":` + deep:                       audit.ErrAmbiguousRequest,
+		`"o":[{"a":1},{"a":2}]`:             "",
+		`"o":{"a":{"a":"a"},"A":["a","a"]}`: "",
+	} {
+		c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(), Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
+		m := wire.Message{Raw: []byte(`{}`), ID: []byte("1"), Method: []byte(`"tools/call"`), Name: []byte(`"t"`), Arguments: []byte("{" + b.String() + last + "}")}
+		c.read(0, &m, 0, time.Now(), "")
+		c.decide(&wire.Frame{}, c.items, false, false, time.Now())
+		if it := &c.items[0]; it.refused != want || !slices.Contains(it.call.rec.Anomalies, "args_cut") {
+			t.Errorf("%.60s: refused as %q with %v, want %q", last, it.refused, it.call.rec.Anomalies, want)
 		}
 	}
 }

@@ -20,8 +20,8 @@ A line has the members tool and arguments, and may have definition (the tool's
 entry in the answer to tools/list, which later lines know of operations of that
 tool), at_ms (Unix milliseconds), cwd, home and upstream (how the server answers:
 ok, rpc_error, is_error or none). Counters of limits begin at zero and last for the
-run. Nothing is run and nothing is recorded. The proxy also refuses a call that two
-servers could read differently, such as one with duplicate names.
+run. Nothing is run and nothing is recorded. A call that two servers could read
+differently, such as one with duplicate names, is denied, as by the proxy.
 
 The exit code is 2 if the policy does not load, or a line cannot be read.`
 

@@ -17,6 +17,13 @@ const RuleOversize = "(oversize)"
 // all operations.
 const UnknownOperations = "It has too many operations to be decided, or some that cannot be read."
 
+// RuleAmbiguous is the rule of calls that two servers could read differently, and
+// TwoReadings why they are denied.
+const (
+	RuleAmbiguous = "(ambiguous)"
+	TwoReadings   = "Two servers could read it differently."
+)
+
 // Decide writes to decisions, which is as long as calls, the decision of each.
 // The calls are those of one frame, which is forwarded whole or not at all. If
 // any is denied, none of them uses a quota.

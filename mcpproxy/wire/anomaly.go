@@ -38,6 +38,10 @@ const (
 // JSON-RPC message on a line.
 const Ambiguous = (anomalyEnd - 1) &^ (Oversize | OddID | CandidatesCut)
 
+// Undecidable are the anomalies with which no decision about a call holds for every
+// server. A batch is decided call by call, and a call without an id like any other.
+const Undecidable = Ambiguous &^ (Batch | NoID)
+
 // Unreadable are the anomalies of a message that may be another one for a
 // server with another encoding or grammar: bytes can be a ping in UTF-8 and a
 // call in UTF-16.

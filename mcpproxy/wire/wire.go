@@ -19,7 +19,7 @@
 // as servers echo them: exactly, as float64, or as int64.
 //
 // The files, from the top: requests, results, dialects, lines, visitor, members,
-// oversize, candidates, values, arguments, answers, reading, scanner, window,
+// oversize, candidates, values, arguments, duplicates, answers, reading, scanner, window,
 // levels, id, idkeys, digits, wire, anomaly.
 package wire
 

@@ -3,6 +3,7 @@ package gate
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
 
@@ -140,6 +142,10 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 		return e, nil
 	}
 	r.giveBack(at)
+	if ambiguous(c) {
+		e.Decision, e.Rule, e.Reason = policy.Deny.String(), policy.RuleAmbiguous, policy.TwoReadings
+		return e, nil
+	}
 	calls, ok := policyCalls(c.Tool, c.Arguments, &result, byName)
 	if !ok {
 		e.Decision, e.Rule, e.Reason = policy.Deny.String(), policy.RuleOversize, policy.UnknownOperations
@@ -160,6 +166,35 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 		}
 	}
 	return e, nil
+}
+
+// ambiguous reports whether the proxy refuses a call because two servers could read it
+// differently.
+func ambiguous(c call) bool {
+	name, _ := json.Marshal(c.Tool) // which does not fail
+	line := slices.Concat([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`), name)
+	if len(c.Arguments) > 0 {
+		line = slices.Concat(line, []byte(`,"arguments":`), c.Arguments)
+	}
+	line = append(line, "}}\n"...)
+	q := wire.NewRequests(wire.Config{Hash: sha256.New})
+	defer q.Close()
+	var a wire.Anomaly
+	look := func(frames []wire.Frame) {
+		for _, f := range frames {
+			a |= f.Anomalies
+		}
+	}
+	for len(line) > 0 {
+		n := copy(q.Space(), line)
+		line = line[n:]
+		look(q.Scan(n))
+		for q.More() {
+			look(q.Scan(0))
+		}
+	}
+	look(q.End())
+	return a&wire.Undecidable != 0 || wire.HasDuplicates(c.Arguments)
 }
 
 // giveBack applies the refunds of answers up to a time.

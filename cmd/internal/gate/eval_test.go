@@ -38,3 +38,37 @@ func TestEvalOperations(t *testing.T) {
 		t.Errorf("error %v, decisions (-want +got):\n%s", err, diff)
 	}
 }
+
+// TestEvalAmbiguous evaluates calls that the proxy refuses because two servers could
+// read them differently.
+func TestEvalAmbiguous(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	write(t, file, `{"version":"1","default":"allow","tools":{"t":{"deny_if":[{"conditions":[{"path":"args.o.a","op":"eq","value":"bad"}]}]}}}`)
+	l, err := Config{File: file}.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const denied = "deny /tools/t/deny_if/args.o.a-eq"
+	for args, want := range map[string]string{
+		`{"o":{"a":"good"}}`:                "allow ",
+		`{"x":[{"a":"good"},{"a":"fine"}]}`: "allow ",
+		`{"o":{"a":"bad"}}`:                 denied,
+		`{"o":{"a":"bad","a":"good"}}`:      "deny (ambiguous)",
+		`{"o":{"\u0061":"bad","a":"good"}}`: "deny (ambiguous)",
+		`{"x":[[{"b":1,"b":2}]]}`:           "deny (ambiguous)",
+		`{"x":1,"x":2}`:                     "deny (ambiguous)",
+		`{"x":"\ud800"}`:                    "deny (ambiguous)",
+		`{"x":1e999}`:                       "deny (ambiguous)",
+		`[1]`:                               "deny (ambiguous)",
+		`null`:                              "allow ",
+	} {
+		var got string
+		err := Eval(strings.NewReader(`{"tool":"t","arguments":`+args+"}\n"), l, func(_ string, e Evaluation) error {
+			got = e.Decision + " " + e.Rule
+			return nil
+		})
+		if got != want || err != nil {
+			t.Errorf("%s: %q, error %v, want %q", args, got, err, want)
+		}
+	}
+}
