@@ -476,3 +476,37 @@ func TestDefectsInDefinitionsAreOpaque(t *testing.T) {
 		t.Errorf("a call is %s, failed %v", r.Category, r.Failed)
 	}
 }
+
+// TestPieces checks lines that several operations of one call type together.
+func TestPieces(t *testing.T) {
+	a := newAssessor(t, Config{})
+	letters := func(text, rest string) string {
+		var b strings.Builder
+		for _, c := range text {
+			fmt.Fprintf(&b, `{"keys":"%c","enter":false},`, c)
+		}
+		return b.String() + rest
+	}
+	for operations, want := range map[string]bool{
+		`{"pane_id":"%1","keys":"rm -rf ","enter":false},{"pane_id":"%1","keys":"/srv"}`:                                             true,
+		letters("rm -rf /srv", `{"keys":"Enter","enter":false}`):                                                                     true,
+		letters("rm -rf /srv", `{"keys":""}`):                                                                                        true,
+		letters("rn", `{"keys":"BSpace","enter":false},{"keys":"m","enter":false},{"keys":"Space","enter":0},{"keys":"-rf /srv"}`):   true,
+		`{"pane_id":"%1","keys":"r","enter":false},{"pane_id":"%2","keys":"ls"},{"pane_id":"%1","keys":"m -rf /srv"}`:                true,
+		`{"pane_id":"%1","keys":"r","enter":"off"},{"session_name":"s","keys":"m -rf /srv"}`:                                         true,
+		`{"tool":"send_keys","arguments":{"keys":"r","\u0065nter":false}},{"tool":"send_keys","arguments":{"keys":"m -rf /srv"}}`:    true,
+		`{"pane_id":"%1","keys":"r"},{"pane_id":"%1","keys":"m -rf /srv"}`:                                                           false,
+		`{"pane_id":"%1","keys":"echo ","enter":false},{"pane_id":"%1","keys":"ok"},{"pane_id":"%1","keys":"ls"}`:                    false,
+		`{"pane_id":"%1","keys":"ls","enter":false},{"pane_id":"%1","keys":"Enter","enter":false},{"pane_id":"%1","keys":"pwd"}`:     false,
+		`{"tool":"rename_window","arguments":{"text":"r","enter":false}},{"tool":"rename_window","arguments":{"text":"m -rf /srv"}}`: false,
+		letters("git status", `{"keys":"Enter","enter":false}`):                                                                      false,
+	} {
+		args := []byte(`{"operations":[` + operations + `]}`)
+		r := a.Assess(a.Tool("send_keys_batch", nil), args, nil)
+		if got := r.Found&detector.RecursiveDelete != 0; got != want {
+			t.Errorf("%s: recursive_delete is %v, want %v", operations, got, want)
+		} else if want && r.Detections[0].At != "args.operations" {
+			t.Errorf("%s: found at %s", operations, r.Detections[0].At)
+		}
+	}
+}

@@ -20,6 +20,7 @@ const (
 	maxTools   = 4        // of one item, and programs and lists of arguments of one object
 	maxList    = 64 << 10 // bytes of a list in a string
 	maxJoined  = 8 << 10  // bytes of a command that is a list
+	maxPanes   = 32       // in which operations of a list leave lines open
 	maxLookups = 40       // paths that are made, see walk.found
 	pathCost   = 8        // of a path, in steps of the budget for commands; each path is looked at
 )
