@@ -175,6 +175,9 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 			if own.Named(a.Text) {
 				out.From |= detector.AuditTampering // what they print are its processes
 			}
+			if guard.IsProtector(a.Text) {
+				out.From |= detector.ProtectionOff
+			}
 		}
 	default:
 		if s.tool(name, args, in); isGenerator(name, args) {
@@ -253,7 +256,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.bwrap(args, in)
 	case "man":
 		s.manual(args)
-	case "docker", "podman", "nerdctl", "docker-compose", "podman-compose":
+	case "docker", "podman", "nerdctl", "crictl", "docker-compose", "podman-compose":
 		infra.Docker(s.Shell, name, args, in)
 	case "k3s", "k0s", "microk8s":
 		if len(args) > 0 && args[0].Text == "kubectl" {

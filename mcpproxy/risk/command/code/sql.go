@@ -76,7 +76,7 @@ func SQL(s *shell.Shell, text string) {
 			if c == '\'' && len(words) > 0 && shell.OneOf(words[len(words)-1], "EXECUTE", "IMMEDIATE", "EXEC", "PREPARE") {
 				SQL(s, text[i+1:i+1+max(n, 0)])
 			}
-			if c == '\'' && len(words) > 0 && words[len(words)-1] == "PROGRAM" {
+			if c == '\'' && len(words) > 0 && shell.OneOf(words[len(words)-1], "PROGRAM", "XP_CMDSHELL") {
 				s.Run(text[i+1:i+1+max(n, 0)], shell.Stream{})
 			}
 			words = append(words, "'"+text[i+1:i+1+max(n, 0)])

@@ -76,7 +76,7 @@ func containerHasHost(args []shell.Field) bool {
 		}
 	}
 	for _, o := range p.Values {
-		value := o.Value.Text
+		value := strings.TrimPrefix(o.Value.Text, "=") // -v=/:/host
 		switch o.Name {
 		case "pid":
 			if value == "host" {

@@ -66,7 +66,7 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 			return false
 		}
 		for _, a := range args {
-			if isAddress(a.Text) && name != "helm" {
+			if isAddress(a.Text) && (name != "helm" || !has("repo", "--repo")) || a.Reads != nil && a.Reads.From&detector.RemoteExec != 0 {
 				return true
 			}
 			if !a.Unknown && !strings.HasPrefix(a.Text, "-") && strings.Contains(a.Text, ".") && s.Known(a.Text)&detector.RemoteExec != 0 {

@@ -48,7 +48,7 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		return len(args) > 0
 	case "reg":
 		hive := strings.ToLower(shell.Join(args[min(1, len(args)):]))
-		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && hasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", `machine\sam`, `machine\security`)
+		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && hasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", "hklmsystem", `machine\sam`, `machine\security`)
 	case "procdump", "procdump64", "rundll32", "dumpert", "nanodump":
 		text := strings.ToLower(shell.Join(args))
 		return strings.Contains(text, "lsass") || name == "rundll32" && strings.Contains(text, "comsvcs") || strings.HasSuffix(name, "dump") && name != "procdump"
@@ -59,6 +59,15 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		case "get":
 			return verb(args, 0) == "configure" && hasAny(verb(args, 2), "secret", "session_token")
 		}
+	case "python", "python2", "python3":
+		for i, a := range args {
+			if a.Text != "" && a.Text[0] != '-' {
+				return strings.HasSuffix(a.Text, ".py") && stealsCredentials(shell.BaseName(a.Text), args[i+1:])
+			}
+		}
+	case "etcdctl":
+		key := verb(args, 1)
+		return verb(args, 0) == "get" && (key == "/" || key == "" || strings.HasPrefix(key, "/registry") && !strings.HasPrefix(key, "/registry/health"))
 	case "printenv":
 		for _, a := range args {
 			if hasAny(a.Text, "SECRET", "TOKEN", "PASSW", "API_KEY", "PRIVATE_KEY") {

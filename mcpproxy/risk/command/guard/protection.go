@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
 )
 
 // turnsOff reports whether a command turns off what records or prevents: logs, the
@@ -19,7 +20,7 @@ func turnsOff(name string, args []shell.Field) bool {
 	}
 	protector := func() bool {
 		for _, a := range args {
-			if isProtector(a.Text) {
+			if IsProtector(a.Text) || a.From&detector.ProtectionOff != 0 {
 				return true
 			}
 		}
@@ -40,6 +41,11 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "aa-teardown", "aa-disable", "aa-complain":
 		return true
 	case "auditctl":
+		for _, a := range args {
+			if strings.HasPrefix(a.Text, "never,") || strings.HasSuffix(a.Text, ",never") {
+				return true
+			}
+		}
 		return has("-d") && !has("-l") || follows(args, "-e", "0")
 	case "ufw":
 		if first == "allow" && has("any") && !has("port", "proto", "to") {
@@ -61,9 +67,25 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "spctl":
 		return has("--master-disable", "--global-disable")
 	case "falconctl", "mdatp", "sentinelctl", "wazuh-control", "ossec-control", "osqueryctl", "santactl", "jamf":
-		return has("uninstall", "unload", "stop", "disable", "disabled", "-d", "removeframework", "kill", "unprotect")
+		return has("uninstall", "unload", "stop", "disable", "disabled", "-d", "removeframework", "kill", "unprotect", "passive-mode")
 	case "auditpol":
 		return has("/clear", "/success:disable", "/failure:disable", "/remove")
+	case "set-netfirewallprofile":
+		return has("-enabled") && has("false", "$false", "0") || has("-enabled:false")
+	case "wevtutil":
+		return shell.OneOf(first, "sl", "set-log") && has("/e:false", "/enabled:false")
+	case "bcdedit":
+		return has("testsigning", "nointegritychecks") && has("on") || has("nointegritychecks")
+	case "reg":
+		return first == "add" && has("disableantispyware", "disablerealtimemonitoring", "enablelua", "disabletaskmgr")
+	case "grubby":
+		for _, a := range args {
+			if hasAny(a.Text, "selinux=0", "enforcing=0", "apparmor=0", "audit=0", "mitigations=off") {
+				return true
+			}
+		}
+	case "gcloud":
+		return has("logging") && has("sinks") && has("--disabled")
 	case "fltmc":
 		return first == "unload"
 	case "sysctl":
@@ -83,7 +105,7 @@ func turnsOff(name string, args []shell.Field) bool {
 		switch first {
 		case "cloudtrail", "guardduty", "configservice", "securityhub", "macie2", "inspector2", "iam", "detective", "wafv2", "logs":
 			v := verb(args, 1)
-			return hasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && has("--no-enable") || v == "update-trail" && has("--no-enable-log-file-validation", "--no-is-multi-region-trail") ||
+			return hasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && has("--no-enable") || v == "update-trail" && has("--no-enable-log-file-validation", "--no-is-multi-region-trail", "--no-include-global-service-events") || v == "put-event-selectors" ||
 				v == "delete-trail" || v == "delete-detector" || v == "delete-flow-logs" || v == "delete-log-group"
 		case "ec2":
 			return verb(args, 1) == "delete-flow-logs"
@@ -92,9 +114,9 @@ func turnsOff(name string, args []shell.Field) bool {
 	return false
 }
 
-// isProtector reports whether a service, process or package is known to protect a
+// IsProtector reports whether a service, process or package is known to protect a
 // host or to record what happens there.
-func isProtector(name string) bool {
+func IsProtector(name string) bool {
 	name = strings.ToLower(name)
 	base, _, _ := strings.Cut(name, ".")
 	switch base {

@@ -50,7 +50,7 @@ func awsAccess(s *shell.Shell, args []shell.Field) {
 	case "iam":
 		switch verb {
 		case "create-user", "put-user-policy", "put-role-policy", "put-group-policy", "update-assume-role-policy", "add-user-to-group", "create-policy-version", "set-default-policy-version", "upload-ssh-public-key",
-			"create-service-specific-credential", "update-access-key", "add-role-to-instance-profile", "upload-signing-certificate", "delete-user-permissions-boundary", "delete-role-permissions-boundary":
+			"create-service-specific-credential", "update-access-key", "add-role-to-instance-profile", "upload-signing-certificate", "create-open-id-connect-provider", "create-saml-provider", "delete-user-permissions-boundary", "delete-role-permissions-boundary":
 			s.Add(detector.Persistence)
 		}
 	case "ec2-instance-connect":
@@ -77,6 +77,9 @@ func awsAccess(s *shell.Shell, args []shell.Field) {
 		}
 	case "s3api", "s3":
 		if acl := value("acl"); shell.OneOf(acl, "public-read", "public-read-write", "authenticated-read") && strings.HasSuffix(verb, "-acl") {
+			s.Add(detector.PermissionsAll)
+		}
+		if verb == "put-public-access-block" && strings.Contains(strings.ToLower(shell.Join(args)), "false") {
 			s.Add(detector.PermissionsAll)
 		}
 		if policy := spaceless(value("policy")); verb == "put-bucket-policy" && (strings.Contains(policy, `"Principal":"*"`) || strings.Contains(policy, `"AWS":"*"`)) {
@@ -119,6 +122,8 @@ func googleAccess(s *shell.Shell, args []shell.Field) {
 		}
 	case has(" service-accounts keys create "), has(" add-metadata ") && has("ssh-keys", "startup-script"), has(" os-login ssh-keys add "):
 		s.Add(detector.Persistence)
+	case has(" --no-public-access-prevention "), has(" sql ") && has("authorized-networks=0.0.0.0/0"):
+		s.Add(detector.PermissionsAll)
 	case has(" firewall-rules create ", " firewall-rules update "):
 		if has("0.0.0.0/0") && !has("tcp:80 ", "tcp:443 ", "tcp:80,tcp:443 ") {
 			s.Add(detector.PermissionsAll)
@@ -136,11 +141,15 @@ func azureAccess(s *shell.Shell, args []shell.Field) {
 			s.Add(detector.Persistence)
 		}
 	case strings.HasPrefix(text, "ad sp create-for-rbac"), strings.HasPrefix(text, "ad app credential reset"), strings.HasPrefix(text, "ad sp credential reset"), strings.HasPrefix(text, "vm user update"),
-		strings.HasPrefix(text, "ad user create"), strings.HasPrefix(text, "ad group member add"):
+		strings.HasPrefix(text, "keyvault set-policy"), strings.HasPrefix(text, "ad app permission admin-consent"), strings.HasPrefix(text, "ad user create"), strings.HasPrefix(text, "ad group member add"):
 		s.Add(detector.Persistence)
 	case strings.HasPrefix(text, "vm run-command invoke"):
 		if script, ok := p.Value("scripts"); ok {
 			s.RunField(script, shell.Stream{})
+		}
+	case strings.HasPrefix(text, "storage container set-permission"), strings.HasPrefix(text, "storage account update"):
+		if joined := shell.Join(args); strings.Contains(joined, "public-access blob") || strings.Contains(joined, "public-access container") || strings.Contains(joined, "allow-blob-public-access true") {
+			s.Add(detector.PermissionsAll)
 		}
 	case strings.HasPrefix(text, "network nsg rule create"):
 		from, limited := p.Value("source-address-prefixes")
@@ -175,8 +184,24 @@ func clusterAccess(s *shell.Shell, args []shell.Field, in shell.Stream) {
 			if everybody {
 				s.Add(detector.PermissionsAll)
 			}
+		case "clusterrole", "role":
+			for _, a := range args {
+				if shell.OneOf(a.Text, "--verb=*", "--resource=*", "*") {
+					s.Add(detector.Persistence)
+				}
+			}
 		case "token":
 			s.Add(detector.CredentialRead)
+		}
+	case "edit":
+		if strings.HasPrefix(kind, "clusterrole") || strings.HasPrefix(kind, "rolebinding") {
+			s.Add(detector.Persistence)
+		}
+	case "label":
+		for _, a := range p.Args {
+			if a.Text == "pod-security.kubernetes.io/enforce=privileged" || a.Text == "pod-security.kubernetes.io/enforce-" {
+				s.Add(detector.ProtectionOff)
+			}
 		}
 	case "patch":
 		if patch, _ := p.Value("p", "patch"); strings.Contains(kind, "role") && (strings.Contains(patch.Text, `"*"`) || strings.Contains(patch.Text, "subjects")) {

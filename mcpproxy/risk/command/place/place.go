@@ -112,7 +112,7 @@ func IsStartup(name string) bool {
 	if in(".github/workflows") || in(".gitea/workflows") || in(".forgejo/workflows") || oneOf(base, ".gitlab-ci.yml", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml") || in(".circleci") && base == "config.yml" || in(".buildkite") {
 		return true // what a server runs at each push
 	}
-	if isPassedThrough(name) {
+	if isPassedThrough(name) || strings.HasPrefix(base, "pam_") && strings.HasSuffix(base, ".so") {
 		return true
 	}
 	clean := path.Clean(name)
@@ -146,7 +146,7 @@ func IsProtection(name string) bool {
 	}
 	name = path.Clean(name)
 	for _, file := range [...]string{"/etc/selinux/", "/etc/audit/", "/etc/rsyslog.", "/etc/syslog-ng/", "/etc/apparmor", "/etc/systemd/journald", "/etc/fail2ban/", "/etc/nftables", "/etc/iptables/", "/etc/ufw/", "/etc/firewalld/",
-		"/etc/falco/", "/etc/osquery/", "/sys/fs/selinux/enforce", "/sys/kernel/security", "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/kernel/kptr_restrict"} {
+		"/etc/falco/", "/etc/osquery/", "/sys/fs/selinux/", "/sys/kernel/security", "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/kernel/kptr_restrict"} {
 		if strings.HasPrefix(name, file) {
 			return true
 		}

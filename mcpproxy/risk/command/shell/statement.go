@@ -378,6 +378,7 @@ func (s *Shell) assign(a *syntax.Assign) {
 		return
 	default:
 		v.values = []string{""}
+		s.Assigned(a.Name.Value, "")
 	}
 	if a.Index != nil {
 		v.known = false

@@ -45,7 +45,7 @@ docker kubectl insmod modprobe sysctl chisel wstunnel ngrok pgrok frpc rathole l
 zrok upterm devtunnel tunnel tailscale funnel gost portproxy plink slogin dbclient teardown complain csrutil spctl falconctl mdatp sentinelctl osqueryctl santactl auditpol fltmc sslverify cloudtrail
 mimikatz pypykatz lazagne unshadow john hashcat hydra medusa patator kerbrute rubeus responder secretsdump getnpusers getuserspns ntlmrelayx crackmapexec cme netexec nxc sharphound bloodhound mimipenguin
 procdump procdump64 dumpert nanodump collaborators memberships invitations members keys deploy postinstall preinstall prepare pkg croc wormhole histfile histsize histfilesize savehist histignore
-printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc 
+crictl scc clusterrolebinding rolebinding clusterrole grubby netfirewallprofile xp_cmdshell printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc 
 rmsync rmdirsync unlinksync execsync spawnsync child_process keyrings cookies firefox chrome chromium bravesoftware mem
 `
 
