@@ -21,6 +21,9 @@ const (
 	setting                          // a command if the tool sets options
 	program                          // a command, without its words
 	operands                         // the words of the command beside it
+	hostRights                       // true gives a container what is its host's
+	mounts                           // what a container has of its host
+	manifest                         // of Kubernetes
 )
 
 // argumentBy says how to look at the values of a property by its schema.
@@ -69,6 +72,12 @@ func argumentOf(name []byte) (arg argument) {
 	switch string(lower) {
 	case "operations":
 		return list | encoded
+	case "privileged", "hostpid", "host_pid", "hostipc", "host_ipc":
+		return hostRights
+	case "volumes", "volume", "binds", "bind", "mounts", "mount", "hostpath", "host_path":
+		return mounts
+	case "manifest", "manifests", "yaml":
+		return manifest
 	case "arguments", "params":
 		return encoded | operands
 	case "tool_input", "toolinput", "tool_arguments":

@@ -510,3 +510,36 @@ func TestPieces(t *testing.T) {
 		}
 	}
 }
+
+// TestContainerArguments checks arguments that give a container its host.
+func TestContainerArguments(t *testing.T) {
+	a := newAssessor(t, Config{})
+	for arguments, want := range map[string]string{
+		`{"image":"a","privileged":true}`:                                                                   "args.privileged",
+		`{"image":"a","volumes":["/:/host"]}`:                                                               "args.volumes",
+		`{"image":"a","binds":{"/":"/host"}}`:                                                               "args.binds",
+		`{"image":"a","Volumes":["d:/d","/var/run/docker.sock:/s"]}`:                                        "args.Volumes",
+		`{"image":"a","mounts":[{"type":"bind","source":"/etc","target":"/e"}]}`:                            "args.mounts",
+		`{"spec":{"hostPID":true}}`:                                                                         "args.spec.hostPID",
+		`{"spec":{"volumes":[{"name":"h","hostPath":{"path":"/"}}]}}`:                                       "args.spec.volumes",
+		`{"manifest":"kind: Pod\nspec:\n  hostPID: true\n"}`:                                                "args.manifest",
+		`{"manifest":"spec:\n  volumes:\n  - hostPath:\n      path: /\n"}`:                                  "args.manifest",
+		`{"manifest":{"spec":{"containers":[{"securityContext":{"capabilities":{"add":["SYS_ADMIN"]}}}]}}}`: "args.manifest",
+		`{"image":"a","privileged":false,"volumes":["./src:/src","data:/etc"]}`:                             "",
+		`{"image":"a","mounts":[{"type":"volume","source":"d","target":"/etc"}]}`:                           "",
+		`{"volumes":["/proc:/host/proc:ro"],"volume":5}`:                                                    "",
+		`{"manifest":"kind: Pod\nspec:\n  containers:\n  - securityContext: {privileged: false}\n"}`:        "",
+		`{"manifest":"- hostPath:\n    path: /srv/data\n"}`:                                                 "",
+	} {
+		r := a.Assess(a.Tool("run_container", nil), []byte(arguments), nil)
+		got := ""
+		for _, d := range r.Detections {
+			if d.Detector == "privilege_escalation" && got == "" {
+				got = d.At
+			}
+		}
+		if got != want {
+			t.Errorf("%s: found at %q, want %q", arguments, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command"
+	"auditproxy/mcpproxy/risk/command/guard"
 	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/mcpproxy/risk/environment"
 	"auditproxy/mcpproxy/risk/target"
@@ -56,8 +57,11 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		if of&variables != 0 && environment.Loaded(view(name)) {
 			w.found(detector.EnvironmentName)
 		}
-		if i = w.value(value, t, arg|of&(commandLine|pathname)); i < 0 {
+		if i = w.value(value, t, arg|of&(commandLine|pathname|mounts|manifest)); i < 0 {
 			return -1
+		}
+		if (arg&hostRights != 0 || arg&(mounts|manifest) != 0 && of&(mounts|manifest) == 0) && handsOverHost(arg, w.b[value:i]) {
+			w.found(detector.PrivilegeEscalation)
 		}
 		if v := w.b[value:i]; arg&(commandLine|program) != 0 && v[0] == '"' {
 			parts.programs.add(w, v)
@@ -75,6 +79,37 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		}
 	}
 	return i
+}
+
+// handsOverHost reports whether a value gives a container, or a pod, its host: rights,
+// a directory of it, or a manifest that does.
+func handsOverHost(arg argument, value []byte) bool {
+	switch {
+	case arg&hostRights != 0:
+		return string(value) == "true" || string(value) == `"true"`
+	case arg&manifest != 0:
+		return guard.ManifestHasHost(view(value))
+	}
+	found, name := false, ""
+	var last jsontext.String
+	b := jsontext.Lenient(value)
+	b.Tokens(b.Start(0), func(structure byte, s jsontext.String, scalar []byte) {
+		switch {
+		case structure == ':':
+			name = string(last.Append(nil))
+			found = found || guard.HostDirectory(name, false) // {"/": "/host"}
+		case structure != 0 || scalar != nil:
+		default:
+			last = s
+			from, rest, ok := strings.Cut(string(s.Append(nil)), ":")
+			switch strings.ToLower(name) {
+			case "source", "src", "hostpath", "host_path", "host", "from", "path":
+				ok = true
+			}
+			found = found || ok && guard.HostDirectory(from, strings.HasSuffix(rest, ":ro"))
+		}
+	})
+	return found
 }
 
 // An argv has what could be programs and their arguments in one object.

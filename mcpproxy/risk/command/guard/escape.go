@@ -89,7 +89,7 @@ func containerHasHost(args []shell.Field) bool {
 			}
 		case "v", "volume":
 			from, rest, ok := strings.Cut(value, ":")
-			if ok && hostDirectory(from, strings.HasSuffix(rest, ":ro")) {
+			if ok && HostDirectory(from, strings.HasSuffix(rest, ":ro")) {
 				return true
 			}
 		case "mount":
@@ -99,7 +99,7 @@ func containerHasHost(args []shell.Field) bool {
 					from = v
 				}
 			}
-			if hostDirectory(from, strings.Contains(value, "readonly") || strings.Contains(value, ",ro")) {
+			if HostDirectory(from, strings.Contains(value, "readonly") || strings.Contains(value, ",ro")) {
 				return true
 			}
 		case "device":
@@ -112,9 +112,9 @@ func containerHasHost(args []shell.Field) bool {
 	return false
 }
 
-// hostDirectory reports whether whoever has a path of the host has the host. Programs
+// HostDirectory reports whether whoever has a path of the host has the host. Programs
 // that measure it read /proc and /sys.
-func hostDirectory(name string, readOnly bool) bool {
+func HostDirectory(name string, readOnly bool) bool {
 	if !strings.HasPrefix(name, "/") {
 		return false
 	}
@@ -161,14 +161,15 @@ func ManifestHasHost(text string) bool {
 			return false
 		}
 		rest = after
-		before, value, ok := strings.Cut(after, "path:")
-		if !ok || len(before) > 64 {
+		const near = 256 // bytes, so that a text of such words takes no time for each
+		_, value, ok := strings.Cut(after[:min(len(after), near)], "path:")
+		if !ok {
 			continue
 		}
 		if end := strings.IndexAny(value, "\n,}"); end >= 0 {
 			value = value[:end]
 		}
-		if hostDirectory(value, false) {
+		if HostDirectory(value, false) {
 			return true
 		}
 	}
