@@ -200,3 +200,16 @@ func TestGuard(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardProse checks that words of these rules in prose, which does not parse, are not
+// taken for commands.
+func TestGuardProse(t *testing.T) {
+	d := New(nil)
+	for _, word := range []string{"docker", "sysctl", "ngrok", "tailscale", "tunnel", "superuser", "memberships", "printenv", "Jenkinsfile", "rolebinding", "CloudTrail", "postinstall", "grant", "keys"} {
+		for _, text := range []string{"I don't think the " + word + " is needed.", "(it's the " + word} {
+			if got := does(d, text); got != 0 {
+				t.Errorf("%q: %v, want nothing", text, got.Words())
+			}
+		}
+	}
+}

@@ -44,8 +44,8 @@ fsmonitor hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 r
 docker kubectl insmod modprobe sysctl chisel wstunnel ngrok pgrok frpc rathole ligolo revsocks gsocket tmate ttyd gotty localtunnel pwncat iodine dnscat dnscat2 ptunnel rpivot sshx bore
 zrok upterm devtunnel tunnel tailscale funnel gost portproxy plink slogin dbclient teardown complain csrutil spctl falconctl mdatp sentinelctl osqueryctl santactl auditpol fltmc sslverify cloudtrail
 mimikatz pypykatz lazagne unshadow john hashcat hydra medusa patator kerbrute rubeus responder secretsdump getnpusers getuserspns ntlmrelayx crackmapexec cme netexec nxc sharphound bloodhound mimipenguin
-procdump procdump64 dumpert nanodump collaborators memberships invitations members keys deploy postinstall preinstall prepare pkg croc wormhole histfile histsize histfilesize savehist histignore
-crictl scc clusterrolebinding rolebinding clusterrole grubby netfirewallprofile xp_cmdshell printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc 
+procdump procdump64 dumpert nanodump collaborators memberships invitations members deploy postinstall preinstall prepare pkg croc wormhole histfile histsize histfilesize savehist histignore
+crictl scc clusterrolebinding rolebinding clusterrole grubby netfirewallprofile xp_cmdshell printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc
 rmsync rmdirsync unlinksync execsync spawnsync child_process keyrings cookies firefox chrome chromium bravesoftware mem
 `
 
@@ -63,6 +63,8 @@ branch tag filter update notes config replace fast clone go help link login mast
 mail fetch http https environment wait local export command function alias trap run env init nice lima arch ts perf orb render
 railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
 ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic commit expire read remove stop restart format cipher reg
-manage mix console pr spawn gist salt spark annex grant modules workflows kubectl tunnel funnel bore teardown complain responder hydra medusa john members keys deploy prepare pkg invitations collaborators wormhole iodine code
+manage mix console pr spawn gist salt spark annex grant modules workflows kubectl tunnel funnel bore teardown complain responder hydra medusa john members deploy prepare pkg invitations collaborators wormhole iodine code
+sysctl modprobe ngrok tailscale printenv superuser rolebinding clusterrole clusterrolebinding memberships jenkinsfile npmrc postinstall preinstall cloudtrail tmate ttyd chisel croc bloodhound
+xdotool gost scc cme histfile histsize sslverify
 auditproxy auditcollector mcp cookies firefox chrome chromium mem disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `
