@@ -309,7 +309,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		if p := shell.ParseFlags(args, "dhpUjtTnN", "dbname host port username db uri"); !p.Help && (p.Has("c", "clean") && name == "pg_restore" && p.Has("d", "dbname") || p.Has("drop")) {
 			s.Add(detector.SQLUnfiltered)
 		}
-	case "DROP", "drop", "Drop", "DELETE", "TRUNCATE", "UPDATE", "ALTER", "delete", "update", "alter":
+	case "DROP", "drop", "Drop", "DELETE", "TRUNCATE", "UPDATE", "ALTER", "GRANT", "delete", "update", "alter", "grant":
 		code.SQL(s.Shell, name+" "+shell.Join(args))
 	default:
 		if verb, ok := strings.CutPrefix(name, "git-"); ok {
