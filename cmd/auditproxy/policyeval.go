@@ -9,6 +9,7 @@ import (
 	"auditproxy/cmd/internal/replay"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/wire"
 
 	"github.com/spf13/cobra"
 )
@@ -65,7 +66,7 @@ func (a *app) evalPolicy(file string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	return gate.Eval(a.stdin, l, func(tool string, e gate.Evaluation) error {
+	return gate.Eval(a.stdin, l, wire.IsAmbiguous, func(tool string, e gate.Evaluation) error {
 		if asJSON {
 			return terminal.PrintJSON(a.stdout, e)
 		}

@@ -18,9 +18,9 @@
 // Answers reads the server's stream in bounded memory. AppendIDKey compares ids
 // as servers echo them: exactly, as float64, or as int64.
 //
-// The files, from the top: requests, results, dialects, lines, visitor, members,
-// oversize, candidates, values, arguments, duplicates, answers, reading, scanner, window,
-// levels, id, idkeys, digits, wire, anomaly.
+// The files, from the top: ambiguous, requests, results, dialects, lines, visitor,
+// members, oversize, candidates, values, arguments, duplicates, answers, reading,
+// scanner, window, levels, id, idkeys, digits, wire, anomaly.
 package wire
 
 import (

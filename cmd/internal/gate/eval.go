@@ -3,7 +3,6 @@ package gate
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
-	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
 
@@ -54,9 +52,10 @@ type found struct {
 
 // Eval reads calls, one JSON object a line, and passes the evaluation of each to
 // print. Counters begin at zero and last for the run. l has no policy, or
-// one that was loaded.
-func Eval(in io.Reader, l Loaded, print func(tool string, e Evaluation) error) error {
-	r := evaluator{Loaded: l, definitions: map[string]json.RawMessage{}}
+// one that was loaded. ambiguous reports whether the proxy refuses a call because two
+// servers could read it differently.
+func Eval(in io.Reader, l Loaded, ambiguous func(tool string, arguments []byte) bool, print func(tool string, e Evaluation) error) error {
+	r := evaluator{Loaded: l, ambiguous: ambiguous, definitions: map[string]json.RawMessage{}}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxCall)
 	n := 0
@@ -106,8 +105,9 @@ func readCall(line []byte) (c call, err error) {
 // An evaluator evaluates the calls of one run.
 type evaluator struct {
 	Loaded
-	counters policy.Memory
-	refunds  []refund
+	ambiguous func(tool string, arguments []byte) bool
+	counters  policy.Memory
+	refunds   []refund
 
 	definitions map[string]json.RawMessage // by tool, of the calls so far: of operations too
 }
@@ -142,7 +142,7 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 		return e, nil
 	}
 	r.giveBack(at)
-	if ambiguous(c) {
+	if r.ambiguous(c.Tool, c.Arguments) {
 		e.Decision, e.Rule, e.Reason = policy.Deny.String(), policy.RuleAmbiguous, policy.TwoReadings
 		return e, nil
 	}
@@ -166,35 +166,6 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 		}
 	}
 	return e, nil
-}
-
-// ambiguous reports whether the proxy refuses a call because two servers could read it
-// differently.
-func ambiguous(c call) bool {
-	name, _ := json.Marshal(c.Tool) // which does not fail
-	line := slices.Concat([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`), name)
-	if len(c.Arguments) > 0 {
-		line = slices.Concat(line, []byte(`,"arguments":`), c.Arguments)
-	}
-	line = append(line, "}}\n"...)
-	q := wire.NewRequests(wire.Config{Hash: sha256.New})
-	defer q.Close()
-	var a wire.Anomaly
-	look := func(frames []wire.Frame) {
-		for _, f := range frames {
-			a |= f.Anomalies
-		}
-	}
-	for len(line) > 0 {
-		n := copy(q.Space(), line)
-		line = line[n:]
-		look(q.Scan(n))
-		for q.More() {
-			look(q.Scan(0))
-		}
-	}
-	look(q.End())
-	return a&wire.Undecidable != 0 || wire.HasDuplicates(c.Arguments)
 }
 
 // giveBack applies the refunds of answers up to a time.

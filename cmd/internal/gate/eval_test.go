@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/mcpproxy/wire"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -29,7 +31,7 @@ func TestEvalOperations(t *testing.T) {
 {"tool":"batch","arguments":{"operations":[{"tool":"tidy"}]}}
 `
 	var got []string
-	err = Eval(strings.NewReader(calls), l, func(_ string, e Evaluation) error {
+	err = Eval(strings.NewReader(calls), l, wire.IsAmbiguous, func(_ string, e Evaluation) error {
 		got = append(got, fmt.Sprint(e.Decision, " ", e.Rule))
 		return nil
 	})
@@ -63,7 +65,7 @@ func TestEvalAmbiguous(t *testing.T) {
 		`null`:                              "allow ",
 	} {
 		var got string
-		err := Eval(strings.NewReader(`{"tool":"t","arguments":`+args+"}\n"), l, func(_ string, e Evaluation) error {
+		err := Eval(strings.NewReader(`{"tool":"t","arguments":`+args+"}\n"), l, wire.IsAmbiguous, func(_ string, e Evaluation) error {
 			got = e.Decision + " " + e.Rule
 			return nil
 		})
