@@ -346,26 +346,30 @@ func testEraseTenants(t *testing.T, f *fixture) {
 		for _, user := range []string{"ann", "annabel"} {
 			f.ended(audit.Record{Tenant: tenant, User: user})
 			f.letter(audit.Record{Tenant: tenant, User: user})
+			f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, ts) VALUES ('%s/%s', 'r', '%[1]s', '%s', now())", tenant, user))
 		}
 	}
 	if _, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, "ann")); !errors.Is(err, retention.ErrTenants) {
 		t.Errorf("a user of three tenants: %v, want ErrTenants", err)
 	}
-	const events, letters = "SELECT DISTINCT concat(tenant, '/', user) AS who FROM audit.events ORDER BY who", "SELECT error FROM audit.dead_letters ORDER BY error"
+	const events, letters, alerts = "SELECT DISTINCT concat(tenant, '/', user) AS who FROM audit.events ORDER BY who", "SELECT error FROM audit.dead_letters ORDER BY error", "SELECT alert_id FROM audit.alerts ORDER BY alert_id"
 	e := erasure(retention.HoldUser, "ann")
 	e.Tenant = "acme"
 	f.erase(e)
 	left := []string{"/ann", "/annabel", "acme/annabel", "bank/ann", "bank/annabel"}
 	f.want(events, left...)
 	f.want(letters, left...)
+	f.want(alerts, left...)
 	e = erasure(retention.HoldUser, "ann")
 	e.NoTenant = true
 	f.erase(e)
 	f.want(events, left[1:]...)
 	f.want(letters, left[1:]...)
+	f.want(alerts, left[1:]...)
 	f.erase(erasure(retention.HoldUser, "ann")) // of one tenant now
 	f.want(events, "/annabel", "acme/annabel", "bank/annabel")
 	f.want(letters, "/annabel", "acme/annabel", "bank/annabel")
+	f.want(alerts, "/annabel", "acme/annabel", "bank/annabel")
 }
 
 // testEraseLetters erases a user of whom only dead letters are known.
