@@ -2,7 +2,6 @@ package risk
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command"
@@ -132,15 +131,6 @@ func (c *candidates) add(w *walk, value []byte) {
 	c.n++
 }
 
-// decodedName returns the text of a name, good until the next one.
-func (w *walk) decodedName(name jsontext.String) []byte {
-	if name.Plain() {
-		return name.Inner
-	}
-	w.names = name.Append(w.names[:0])
-	return w.names
-}
-
 // member says how to look at the value of a name. has is not nil if it is that
 // of an argument of t.
 func (w *walk) member(t *Tool, name []byte, has *required) (arg argument) {
@@ -159,24 +149,6 @@ func (w *walk) member(t *Tool, name []byte, has *required) (arg argument) {
 	}
 	if bytes.IndexByte(name, 0) >= 0 {
 		w.found(detector.NULByte)
-	}
-	return arg
-}
-
-// maxMeanings bounds the names of which a walk remembers the meaning.
-const maxMeanings = 256
-
-// argumentOf is the function of that name, asked once for most names.
-func (w *walk) argumentOf(name []byte) argument {
-	arg, ok := w.meanings[string(name)]
-	if !ok {
-		arg = argumentOf(name)
-		if len(w.meanings) < maxMeanings && len(name) <= maxName {
-			if w.meanings == nil {
-				w.meanings = make(map[string]argument)
-			}
-			w.meanings[string(name)] = arg
-		}
 	}
 	return arg
 }
@@ -218,16 +190,6 @@ func (w *walk) value(i int, t *Tool, arg argument) int {
 	return -1
 }
 
-// decoded returns the text of a string, good until the next one.
-func (w *walk) decoded(s jsontext.String) []byte {
-	if !s.Escaped {
-		return s.Inner
-	}
-	w.spare = s.Append(w.spare[:0])
-	w.used = max(w.used, len(w.spare))
-	return w.spare
-}
-
 // list looks at the list at b[i].
 func (w *walk) list(i int, t *Tool, arg argument) int {
 	if w.depth == maxLevels {
@@ -265,110 +227,6 @@ func (w *walk) list(i int, t *Tool, arg argument) int {
 		w.pieces(w.b[from:i], t)
 	}
 	return i
-}
-
-// An openLine is what operations have typed into a pane without Enter.
-type openLine struct {
-	pane  string
-	text  []byte
-	parts int
-}
-
-// add adds a piece, and has the line judged at its end if several made it.
-func (l *openLine) add(w *walk, p *piece) {
-	if len(l.text) <= maxJoined {
-		l.text = w.appendTyped(l.text, p)
-	}
-	if l.parts++; p.enter {
-		l.end(w)
-	}
-}
-
-func (l *openLine) end(w *walk) {
-	if l.parts > 1 {
-		w.command(view(l.text), maxJoined)
-	}
-	l.text, l.parts = l.text[:0], 0
-}
-
-// pieces judges the lines that several operations of a list type together: one without
-// Enter leaves its line to the next one. Each pane has a line, and so have all together,
-// because a pane can be named in several ways.
-func (w *walk) pieces(list []byte, t *Tool) {
-	var all openLine
-	var open []openLine
-	eachElement(list, func(item []byte) bool {
-		p := w.pieceOf(item, t)
-		if p.n == 0 || p.enter && all.parts == 0 && open == nil {
-			return true
-		}
-		all.add(w, &p)
-		at := slices.IndexFunc(open, func(l openLine) bool { return l.pane == p.pane })
-		if at < 0 {
-			if p.enter {
-				return true
-			}
-			if at = len(open); at == maxPanes {
-				w.found(detector.Opaque)
-				return false
-			}
-			open = append(open, openLine{pane: p.pane})
-		}
-		open[at].add(w, &p)
-		return true
-	})
-	all.end(w)
-	for i := range open {
-		open[i].end(w)
-	}
-}
-
-// A piece is what one operation types.
-type piece struct {
-	pane  string
-	typed [4][]byte // as on the wire
-	n     int       // of typed
-	enter bool      // so does it in libtmux-mcp, unless told otherwise
-}
-
-func (w *walk) pieceOf(item []byte, t *Tool) piece {
-	p := piece{enter: true}
-	if named := jsontext.Lenient(item).Member("tool"); len(named) > 0 && named[0] == '"' {
-		t = w.toolOf(text(named))
-		item = jsontext.Lenient(item).Member("arguments")
-	}
-	for lit, value := range jsontext.Lenient(item).Members() {
-		name := w.decodedName(lit)
-		switch {
-		case isNamed(name, "enter"): // Python's Pydantic takes "off" and 0 for false
-			p.enter = string(value) == "true" || string(value) == `"true"`
-		case value[0] != '"':
-		case isNamed(name, "pane_id"), isNamed(name, "pane"), isNamed(name, "target"):
-			p.pane = text(value)
-		case (w.argumentOf(name)&commandLine != 0 || w.argumentOf(name)&typed != 0 && t.executes) && p.n < len(p.typed):
-			p.typed[p.n] = value
-			p.n++
-		}
-	}
-	return p
-}
-
-// appendTyped appends what a piece types; the name of a key is that key.
-func (w *walk) appendTyped(dst []byte, p *piece) []byte {
-	for _, value := range p.typed[:p.n] {
-		s, _ := jsontext.Lenient(value).String(0)
-		switch v := w.decoded(s); strings.ToLower(view(v)) {
-		case "enter", "c-m", "c-j":
-			dst = append(dst, '\n')
-		case "space":
-			dst = append(dst, ' ')
-		case "bspace", "c-h":
-			dst = append(dst, '\b')
-		default:
-			dst = append(dst, v...)
-		}
-	}
-	return dst
 }
 
 // opaque passes over the object or list at b[i], which is too deep to look at.
@@ -472,22 +330,6 @@ func (w *walk) item(i int, t *Tool) int {
 	return end
 }
 
-// isNamed reports whether a name is want for some server: those in Go ignore
-// case.
-func isNamed(name []byte, want string) bool { return bytes.EqualFold(name, []byte(want)) }
-
-func (w *walk) toolOf(name string) *Tool {
-	if w.tool != nil {
-		if t := w.tool(name); t != nil {
-			return t
-		}
-	}
-	if w.last == nil || w.last.Name != name {
-		w.last = w.a.Tool(name, nil)
-	}
-	return w.last
-}
-
 // call looks at the members of an item that calls t.
 func (w *walk) call(i int, t *Tool) int {
 	if w.depth == maxLevels {
@@ -564,26 +406,6 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 	if !isCommand && (arg&address != 0 || strings.Contains(v[:min(len(v), 16)], ":")) && target.IsPrivateURL(v, arg&address != 0) {
 		w.found(detector.PrivateAddress)
-	}
-}
-
-// command judges a text that a shell runs, of at most longest bytes. Following a
-// text takes much longer than reading it, so the texts of a call have one budget.
-func (w *walk) command(text string, longest int) {
-	if !command.Matters(text) {
-		if d := w.a.commands.Match(text); d != 0 {
-			w.found(d)
-		}
-		return
-	}
-	if len(text) > longest {
-		w.found(detector.Opaque)
-		return
-	}
-	d, left := w.a.commands.Detect(text, w.budget)
-	w.budget = left
-	if d != 0 {
-		w.found(d)
 	}
 }
 

@@ -270,12 +270,12 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		}
 	case "kubectl", "oc", "k", "kubecolor":
 		infra.Kubectl(s.Shell, args, in)
-	case "xdotool", "ydotool", "wtype":
-		if name == "wtype" && len(args) > 0 || len(args) > 1 && args[0].Text == "type" {
-			for _, a := range shell.AfterOptions(args[min(1, len(args)-1):], "d", "delay clearmodifiers window") {
-				s.Run(shell.AsTyped(a.Code()), shell.Stream{})
-			}
+	case "xdotool", "ydotool":
+		if len(args) > 0 && args[0].Text == "type" {
+			s.types(args[1:], "d", "delay window")
 		}
+	case "wtype":
+		s.types(args, "dkmMpPs", "")
 	case "tmux", "byobu":
 		s.tmux(args, in)
 	case "screen":

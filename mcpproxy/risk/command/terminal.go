@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/lineedit"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -131,43 +132,22 @@ func (s rules) tmuxWords(f shell.Field) {
 
 // tmuxKeys judges the text that send-keys types, in which some words name keys.
 func (s rules) tmuxKeys(keys []shell.Field) {
-	var b strings.Builder
+	var b []byte
 	for _, k := range keys {
-		switch strings.ToLower(k.Text) {
-		case "enter", "c-m", "c-j", "kpenter":
-			b.WriteByte('\n')
-		case "space":
-			b.WriteByte(' ')
-		case "tab", "c-i":
-			b.WriteByte('\t')
-		case "bspace", "c-h":
-			b.WriteByte('\b')
-		case "c-c":
-			b.WriteByte('\x03')
-		case "c-u":
-			b.WriteByte('\x15')
-		case "home", "c-a":
-			b.WriteByte('\x01')
-		case "left", "c-b":
-			b.WriteByte('\x02')
-		case "dc", "delete", "c-d":
-			b.WriteByte('\x04')
-		case "end", "c-e":
-			b.WriteByte('\x05')
-		case "right", "c-f":
-			b.WriteByte('\x06')
-		case "c-k":
-			b.WriteByte('\x0b')
-		case "c-w":
-			b.WriteByte('\x17')
-		case "c-y":
-			b.WriteByte('\x19')
-		case "escape", "up", "down", "c-z", "c-l", "ic", "c-p", "c-n", "c-r":
-		default:
-			b.WriteString(k.Code())
+		if typed, ok := lineedit.AppendKey(b, k.Text); ok {
+			b = typed
+		} else {
+			b = append(b, k.Code()...)
 		}
 	}
-	s.Run(shell.AsTyped(b.String()), shell.Stream{})
+	s.RunTyped(string(b))
+}
+
+// types judges what a program types whose arguments are texts behind options.
+func (s rules) types(args []shell.Field, short, long string) {
+	for _, a := range shell.ParseFlags(args, short, long).Args {
+		s.RunTyped(a.Code())
+	}
 }
 
 func (s rules) screen(args []shell.Field, in shell.Stream) {
@@ -184,7 +164,7 @@ func (s rules) screen(args []shell.Field, in shell.Stream) {
 			s.Add(detector.Kill)
 		case "stuff":
 			if len(cmd) > 1 {
-				s.Run(shell.AsTyped(strings.NewReplacer("^M", "\n", `\n`, "\n", `\r`, "\n").Replace(cmd[1].Code())), shell.Stream{})
+				s.RunTyped(strings.NewReplacer("^M", "\n", `\n`, "\n", `\r`, "\n").Replace(cmd[1].Code()))
 			}
 		case "exec":
 			s.Command(cmd[1:], shell.Stream{})

@@ -18,6 +18,7 @@ const (
 	wordBytes     = 4    // of a long word that a step reads
 	documentBytes = 8    // of a here-document that a step reads
 	valueBytes    = 32   // of a variable that a step copies
+	movedBytes    = 32   // that a line editor moves in a step
 	globCost      = 8    // of comparing a pattern with a name
 	maxDepth      = 24   // texts in texts, calls in calls
 	maxOpeners    = 1500 // brackets and words that nest; the parser recurses on them

@@ -8,6 +8,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"auditproxy/mcpproxy/risk/command/lineedit"
 	"auditproxy/mcpproxy/risk/command/trigger"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -26,7 +27,7 @@ func New(p Programs, own ...string) *Shell {
 func (s *Shell) Judge(text string, budget int) (found detector.Set, left int) {
 	s.forget()
 	s.budget = budget
-	s.Run(AsTyped(text), Stream{})
+	s.RunTyped(text)
 	// A function that was only defined is called by a later text.
 	s.quiet = true
 	s.params, s.hasParams = nil, false
@@ -42,6 +43,14 @@ func (s *Shell) Judge(text string, budget int) (found detector.Set, left int) {
 	found, left = s.found, s.budget
 	s.forget()
 	return found, left
+}
+
+// RunTyped follows a text that is typed into a terminal, as its line editor leaves it.
+func (s *Shell) RunTyped(text string) {
+	text, moved := lineedit.Edit(text, max(s.budget, 0)*movedBytes)
+	if s.Spend((moved + movedBytes - 1) / movedBytes) {
+		s.Run(text, Stream{})
+	}
 }
 
 // Run follows a text that a shell reads from in.
