@@ -511,6 +511,19 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestNestedPieces: lists are read for their pieces as deep as their items are, and not once
+// more for each list around them.
+func TestNestedPieces(t *testing.T) {
+	a := newAssessor(t, Config{})
+	for levels, want := range map[int]detector.Set{1: detector.RecursiveDelete, maxBatches: detector.RecursiveDelete, maxBatches + 1: detector.Opaque} {
+		args := strings.Repeat(`{"operations":[{"a":1},`, levels-1) + `{"operations":[{"keys":"rm -rf ","enter":false},{"keys":"/srv"}]}` + strings.Repeat(`]}`, levels-1)
+		r := a.Assess(a.Tool("send_keys_batch", nil), []byte(args), nil)
+		if got := r.Found & (detector.RecursiveDelete | detector.Opaque); got != want {
+			t.Errorf("in %d lists: %q, want %q", levels, got.Words(), want.Words())
+		}
+	}
+}
+
 // TestContainerArguments checks arguments that give a container its host.
 func TestContainerArguments(t *testing.T) {
 	a := newAssessor(t, Config{})

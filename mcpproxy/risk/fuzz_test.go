@@ -234,6 +234,7 @@ func BenchmarkHostileArguments(b *testing.B) {
 		{"formats", fill(`{"title":"`, `#(`, `)"}`)},
 		{"items", fill(`{"operations":[`, `{"tool":"a"},`, `{}]}`)},
 		{"items in items", fill(``, `{"operations":[{"tool":"a","arguments":`, ``)},
+		{"lists in lists", fill(strings.Repeat(`{"operations":[{"tool":"a"},`, 250), `{"tool":"a"},`, `{}`+strings.Repeat(`]}`, 250))},
 		{"JSON", fill(`{"environment":"`, `[`, `"}`)},
 		{"variables", fill(`{"environment":{`, `"PATH":1,`, `"a":1}}`)},
 		{"names", fill(`{`, `"`+strings.Repeat("nested_name_", 20)+`":{"path":"/etc/x"},`, `"a":1}`)},

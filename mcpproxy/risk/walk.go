@@ -223,7 +223,7 @@ func (w *walk) list(i int, t *Tool, arg argument) int {
 	if i > 0 && arg&commandLine != 0 && strings > 1 && (single || i-from <= maxJoined) {
 		w.joined(nil, w.b[from:i])
 	}
-	if i > 0 && lists && n > 1 {
+	if i > 0 && lists && n > 1 && w.batches < maxBatches { // or its items were not read
 		w.pieces(w.b[from:i], t)
 	}
 	return i
