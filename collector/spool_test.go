@@ -328,6 +328,20 @@ func TestSpoolReadTwice(t *testing.T) {
 	}
 }
 
+// scanned returns a collector that reads a spool when its source is scanned.
+func scanned(t *testing.T, store Inserter, dir string) (*Collector, *spoolSource) {
+	t.Helper()
+	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, BatchWait: time.Millisecond, Spools: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSpoolSource(c)
+	var running sync.WaitGroup
+	running.Go(func() { s.pipeline.run(t.Context(), s.out) })
+	t.Cleanup(running.Wait) // the context ends before it
+	return c, s
+}
+
 // TestSessionNotRead: a session whose files cannot be opened is a part that fails until
 // it is read, and delays no other.
 func TestSessionNotRead(t *testing.T) {
@@ -337,47 +351,38 @@ func TestSessionNotRead(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(lock, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, BatchWait: time.Millisecond, Spools: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSpoolSource(c)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { s.pipeline.run(ctx, s.out) })
-	defer running.Wait()
-	defer cancel()
+	c, s := scanned(t, store, dir)
 	want := fmt.Sprintf("reading sessions of spool %q", dir)
 	for range 2 { // also while it is not tried again
-		s.scan(ctx)
+		s.scan(t.Context())
 		if parts := c.Failing(); len(parts) != 1 || parts[0].Part != want || !strings.Contains(parts[0].Err.Error(), bad) {
 			t.Fatalf("%v fails, want %s because of %s", parts, want, bad)
 		}
 	}
-	eventually(t, "the other session is stored", func() bool { s.scan(ctx); return committed(t, dir, good) })
+	eventually(t, "the other session is stored", func() bool { s.scan(t.Context()); return committed(t, dir, good) })
 	if err := os.RemoveAll(lock); err != nil {
 		t.Fatal(err)
 	}
 	s.next[key(dir, bad)] = attempt{text: s.next[key(dir, bad)].text} // its time has come
-	s.scan(ctx)
+	s.scan(t.Context())
 	if err := c.Ready(); err != nil {
 		t.Errorf("%v fails after the session was read", err)
 	}
-	eventually(t, "it is stored", func() bool { s.scan(ctx); return committed(t, dir, bad) })
+	eventually(t, "it is stored", func() bool { s.scan(t.Context()); return committed(t, dir, bad) })
 
 	// A session that is removed fails no more.
 	bad = writeSession(t, dir, 2)
 	if err := os.MkdirAll(filepath.Join(dir, "sessions", bad, "ship.lock", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.scan(ctx)
+	s.scan(t.Context())
 	if c.Ready() == nil {
 		t.Error("nothing fails while a second session cannot be read")
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "sessions", bad)); err != nil {
 		t.Fatal(err)
 	}
-	s.scan(ctx)
+	s.scan(t.Context())
 	if err := c.Ready(); err != nil {
 		t.Errorf("%v fails after the session was removed", err)
 	}
@@ -392,16 +397,7 @@ func TestStuckReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Store: newFakeStore(), Keep: 400 * 24 * time.Hour, BatchWait: time.Millisecond, Spools: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSpoolSource(c)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { s.pipeline.run(ctx, s.out) })
-	defer running.Wait()
-	defer cancel()
+	c, s := scanned(t, newFakeStore(), dir)
 	later := func() {
 		t.Helper()
 		was, ok := s.stuck[key(dir, id)]
@@ -410,9 +406,9 @@ func TestStuckReader(t *testing.T) {
 		}
 		was.since = was.since.Add(-stuckAfter - time.Second)
 		s.stuck[key(dir, id)] = was
-		s.scan(ctx)
+		s.scan(t.Context())
 	}
-	s.scan(ctx)
+	s.scan(t.Context())
 	if err := c.Ready(); err != nil {
 		t.Errorf("%v fails at once", err)
 	}
@@ -435,11 +431,11 @@ func TestStuckReader(t *testing.T) {
 		t.Error("nothing fails while the other process is stuck again")
 	}
 	other.Close()
-	s.scan(ctx)
+	s.scan(t.Context())
 	if err := c.Ready(); err != nil {
 		t.Errorf("%v fails after the other process ended", err)
 	}
-	eventually(t, "it is stored", func() bool { s.scan(ctx); return committed(t, dir, id) })
+	eventually(t, "it is stored", func() bool { s.scan(t.Context()); return committed(t, dir, id) })
 }
 
 // TestManySpooledSessions: while the store does not answer, only some of many

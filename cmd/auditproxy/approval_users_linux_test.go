@@ -33,11 +33,8 @@ const (
 func TestAnswersOfOtherUsers(t *testing.T) {
 	dev.Superuser(t)
 	t.Parallel()
-	dir := reachable(t)
-	proxy := filepath.Join(dir, "auditproxy") // others cannot reach the test binary
-	self, err := os.Executable()
-	must(t, err)
-	must(t, os.WriteFile(proxy, []byte(readFile(t, self)), 0o755))
+	proxy := reachableProxy(t)
+	dir := filepath.Dir(proxy)
 	must(t, os.WriteFile(filepath.Join(dir, "roots"), []byte(`{"approved":true}`), 0o644))
 	const yes = `printf '{"approved":true}' > "$1.answer"`
 	for _, tt := range []struct {
@@ -153,4 +150,14 @@ func reachable(t *testing.T) string {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))
 	return dir
+}
+
+// reachableProxy is the program in such a directory: others cannot reach the test binary.
+func reachableProxy(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	proxy := filepath.Join(reachable(t), "auditproxy")
+	must(t, os.WriteFile(proxy, []byte(readFile(t, self)), 0o755))
+	return proxy
 }

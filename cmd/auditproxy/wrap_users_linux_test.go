@@ -17,11 +17,8 @@ import (
 func TestWrapForeignGroup(t *testing.T) {
 	dev.Superuser(t)
 	t.Parallel()
-	dir := reachable(t)
-	proxy := filepath.Join(dir, "auditproxy") // others cannot reach the test binary
-	self, err := os.Executable()
-	must(t, err)
-	must(t, os.WriteFile(proxy, []byte(readFile(t, self)), 0o755))
+	proxy := reachableProxy(t)
+	dir := filepath.Dir(proxy)
 	must(t, os.Mkdir(filepath.Join(dir, "fixed"), 0o755)) // root's
 	must(t, os.Mkdir(filepath.Join(dir, "own"), 0o755))
 	must(t, os.Chown(filepath.Join(dir, "own"), agentUser, agentUser))
@@ -74,11 +71,8 @@ func TestWrapForeignGroup(t *testing.T) {
 func TestSpoolOfAnotherUser(t *testing.T) {
 	dev.Superuser(t)
 	t.Parallel()
-	dir := reachable(t)
-	proxy := filepath.Join(dir, "auditproxy") // others cannot reach the test binary
-	self, err := os.Executable()
-	must(t, err)
-	must(t, os.WriteFile(proxy, []byte(readFile(t, self)), 0o755))
+	proxy := reachableProxy(t)
+	dir := filepath.Dir(proxy)
 	spool := filepath.Join(dir, "spool")
 	must(t, os.MkdirAll(filepath.Join(spool, "sessions"), 0o700))
 	for _, command := range []string{"log", "verify", "show 01a221e6"} {
