@@ -198,7 +198,7 @@ func (f *filler) summarize(call *call, m *wire.Message, s *summary, room *redact
 		call.buf, flags = f.red.AppendPartsIn(call.buf, parts(s.parts), room)
 	} else {
 		call.buf, flags = f.red.AppendArgsIn(call.buf, s.raw, room)
-		// The redactor has not read what it cut, where a name could stand twice.
+		// A name can be duplicated in the part that the redactor cut off without reading it.
 		if flags&(redact.Cut|redact.Failed) != 0 && flags&redact.Duplicate == 0 && wire.HasDuplicates(s.raw) {
 			flags |= redact.Duplicate
 		}

@@ -10,8 +10,9 @@
 // A program that runs another (a wrapper, find -exec, ssh, an interpreter) has a
 // rule that gives the inner command, text or code back: to the shell, to package
 // code for other languages, to package infra for containers and clouds. Package guard
-// says what a command does to what protects a host, package own what it does to this
-// program. What is known of a program's output goes through pipes and substitutions.
+// judges commands that weaken the protection of a host, package own those that are
+// about this program. What is known of a program's output goes through pipes and
+// substitutions.
 //
 // A rule errs towards what the program does by default: it knows the options
 // that make a call harmless (--dry-run, --help, -l), and counts the rest.

@@ -112,8 +112,8 @@ func containerHasHost(args []shell.Field) bool {
 	return false
 }
 
-// HostDirectory reports whether whoever has a path of the host has the host. Programs
-// that measure it read /proc and /sys.
+// HostDirectory reports whether access to a directory of the host gives control of the
+// host. Monitoring reads /proc and the like, so those count only if they can be written.
 func HostDirectory(name string, readOnly bool) bool {
 	if !strings.HasPrefix(name, "/") {
 		return false

@@ -7,17 +7,10 @@ import (
 	"auditproxy/mcpproxy/risk/detector"
 )
 
-// installsFetched reports whether a command installs what is at an address, instead
-// of a package of a registry: its scripts run, and nobody has looked at them.
+// installsFetched reports whether a command installs a package from an address instead
+// of a registry. The package's scripts run, and nobody has reviewed them.
 func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
-	has := func(words ...string) bool {
-		for _, a := range args {
-			if shell.OneOf(a.Text, words...) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(words ...string) bool { return hasWord(args, words...) }
 	if has("--dry-run", "--dry-run=client", "--dry-run=server", "--simulate") {
 		return false
 	}

@@ -1,6 +1,6 @@
-// Package guard says what commands do to what protects a host and its network: they
-// leave a container, change the kernel, open a way in, turn off what records or
-// prevents, or install what somebody put at an address. It is pure.
+// Package guard judges commands that weaken the protection of a host: they leave a
+// container, change the kernel, open a tunnel, turn off logs, firewalls or scanners, or
+// install a package from an address. It is pure.
 //
 // The files, from the top: guard, escape, tunnel, protection, fetched, words.
 package guard

@@ -10,14 +10,7 @@ import (
 // connection that goes out from here, which no firewall sees, or a terminal that is
 // shared.
 func opensTunnel(name string, args []shell.Field) bool {
-	has := func(words ...string) bool {
-		for _, a := range args {
-			if shell.OneOf(a.Text, words...) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(words ...string) bool { return hasWord(args, words...) }
 	first := verb(args, 0)
 	switch name {
 	case "ssh", "autossh", "dbclient", "plink", "slogin":
