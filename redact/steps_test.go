@@ -15,6 +15,7 @@ import (
 // hostileUnits are repeated to make texts in which each byte may make the
 // redactor scan others, one for each way to do so.
 var hostileUnits = []string{
+	"a, password = f(", "a, password = f(x", "${PASSWORD:-$", "${PASSWORD:?", "secret_file=/a/", "?password", "secret?`", "{key?", "password?&quot;",
 	"auth: a ", `password("`, "password('a", `password("a",`, "password (", "password=(", `password=f("`, `password=f("a`, "sudo -S <<A\n", "sudo -S <<A\nA\n", "password is ",
 	"token<<AB\n", "\"token<<AB\"", "token<<AB\nAB\n", "echo a' ", "a\" + \"", "\x00a", "password ", `<a b="">`, `<password a="">`, "<a:", "a:b>", "password=$(echo ", "password: !a ", "password: &a ", "a::b", "x string = ", "x [] = ", `variable "`, `|| "`, `a || "`,
 	"password=${{", "gh secret set -b ", "ssh-keygen -N ", "vault kv put a=b ", "openssl passwd ", "smbclient //a ", "ConvertTo-SecureString a ", "echo a|passwd ", `"X-A-Token","a",`,

@@ -13,6 +13,10 @@ import (
 	"auditproxy/redact/prose"
 )
 
+// maxPlain limits the values, in bytes, that can be plain though their names are those of
+// secrets.
+const maxPlain = 256
+
 // assigned finds the value of NAME=value and NAME: value, where the separator
 // is at i, at any level of strings in strings.
 func (s *Scanner) assigned(i int) lex.Span {
@@ -139,17 +143,16 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if v, ok := argv.Document(s.text, i+1); ok {
 		return v
 	}
+	if about.IsAlternative(s.text, first, i) {
+		return lex.Span{}
+	}
 	v := s.joinedStrings(s.values.Value(i + 1))
 	if bytes.HasSuffix(s.name.All, []byte("authorization")) && s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] == ' ' {
 		v = s.behindScheme(v)
 	}
-	if v.From < v.To && about.IsCount(s.text, s.name.All, i, v) {
-		return lex.Span{}
-	}
-	if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
-		return lex.Span{}
-	}
-	if v.From < v.To && (about.IsDescription(s.text, v) || about.IsNameOfSecret(name, s.text[v.From:v.To]) || about.IsItself(s.text, name, first, v) || about.IsAlternative(s.text, first, i) || about.IsVariable(s.text, i, v)) {
+	// What is longer is hidden: otherwise each name in it would have it read again.
+	if b := s.text[v.From:max(v.From, v.To)]; 0 < len(b) && len(b) <= maxPlain && (about.IsCount(s.text, s.name.All, i, v) || about.IsState(s.name.All, b) ||
+		about.IsDescription(s.text, v) || about.IsNameOfSecret(name, b) || about.IsItself(s.text, name, first, v) || about.IsVariable(s.text, i, v)) {
 		return lex.Span{}
 	}
 	if v.From >= v.To {

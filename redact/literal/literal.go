@@ -153,14 +153,19 @@ func (r *Reader) Value(i int) lex.Span {
 	}
 	if to > i && to < len(t) && t[to-1] == ',' && t[to] == ' ' { // f(salt, "SECRET")
 		if open := i + bytes.IndexByte(t[i:to], '('); open > i && lex.IsWords(bytes.TrimRight(t[i:open], "0123456789")) {
+			r.Text = t[:min(len(t), open+maxArguments)]
 			end, closed := r.parenthesis(open)
-			quote := bytes.IndexAny(t[to:end], `"'`)
+			r.Text = t
+			quote := bytes.IndexAny(t[to:max(to, end)], `"'`)
 			if closed && quote < 0 || isParameter(t[open+1:to-1]) {
 				return lex.Span{} // of variables, of parameters: crypt($1, gen_salt('bf'))
 			}
 			if quote >= 0 && bytes.IndexByte(t[to:to+quote], '(') < 0 {
 				if v := r.Quoted(to+quote, 0); v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
 					return lex.Span{}
+				}
+				if !closed {
+					end, _ = r.parenthesis(open)
 				}
 				return lex.Span{From: open + 1, To: end}
 			}
@@ -204,10 +209,12 @@ func isParameter(b []byte) bool {
 	return len(b) == 1 && b[0] == '?' || len(b) > 1 && (b[0] == '$' || b[0] == ':' || b[0] == '@' || b[0] == '%') && (lex.CountDigits(b[1:]) == len(b)-1 || b[0] != '$' && lex.IsWords(b[1:]))
 }
 
-// maxType and maxSpace limit a type, and what is looked at behind a string, in bytes.
+// maxType, maxSpace and maxArguments limit a type, what is looked at behind a string, and
+// the arguments in which a string is looked for, in bytes.
 const (
-	maxType  = 64
-	maxSpace = 16
+	maxType      = 64
+	maxSpace     = 16
+	maxArguments = 256
 )
 
 // typeLen returns the length of what b starts with if that is a type of text and the

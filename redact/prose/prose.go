@@ -176,17 +176,14 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 // end of the text if there is none. "? Password? › SECRET".
 func answer(t []byte, i int) int {
 	at := skipSpace(t, i)
-	end := at
-	for end < len(t) && t[end] > ' ' {
-		end++
-	}
 	for _, sign := range [...]string{"›", "❯", "…", "·", "»", ">"} {
-		if string(t[at:end]) == sign {
-			at = skipSpace(t, end)
+		if to := lex.After(t, at, sign); to > 0 && (to == len(t) || t[to] <= ' ') {
+			at = skipSpace(t, to)
 			break
 		}
 	}
-	for end = at; end < len(t) && t[end] > ' ' && end-at < maxClause; {
+	end := at
+	for end < len(t) && t[end] > ' ' && end-at < maxClause {
 		end++
 	}
 	if end < len(t) && t[end] != '\n' && t[end] != '\r' {
