@@ -64,6 +64,12 @@ func hostile() map[string]string {
 	texts["calls that send"] = "python3 -c 'a=open(1)\n" + strings.Repeat("x.post(y=a)\n", shell.MaxText/12-8) + "'"
 	texts["lines of PowerShell"] = "rm '\n" + strings.Repeat("irm x -Body (\n", shell.MaxText/15)
 	texts["entered directories"] = "git clone h:/a;" + strings.Repeat("cd a/b/c/d/e/f/g;", shell.MaxText/17-16)
+	for name, words := range map[string][2]string{
+		"aws": {"aws ", "x/AdministratorAccess "}, "gem": {"gem ", "http://a "}, "tee": {"tee ", "-f a "}, "jq": {"jq ", "-f a "}, "helm": {"helm install ", "https://a "},
+		"knex": {"knex --", "x migrate:rollback --"}, "privileged": {"docker run ", "-e a --privileged "},
+	} {
+		texts["arguments of "+name] = words[0] + strings.Repeat(words[1], (shell.MaxText-16)/len(words[1]))
+	}
 	for name, unit := range map[string]string{"home and end": "\x01\x05", "words that come back": "\x17\x19\x19", "lines that come back": "\x01\x0b\x19", "kills": "\x15\x19"} {
 		texts[name] = strings.Repeat("rm ", shell.MaxText/6) + strings.Repeat(unit, shell.MaxText/2/len(unit))
 	}

@@ -148,9 +148,10 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 		return s.filter(name, args, in)
 	case "tee", "sponge":
 		p := shell.ParseFlags(args, "", "output-error")
+		truncate := !p.Has("a", "append")
 		for _, a := range p.Args {
 			if a.Reads == nil || !strings.HasPrefix(a.Text, "/dev/fd/") {
-				s.Write(a, in, !p.Has("a", "append"))
+				s.Write(a, in, truncate)
 			}
 		}
 		return in

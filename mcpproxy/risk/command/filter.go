@@ -53,6 +53,7 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 	if in.Kind == shell.File {
 		secret = shell.Local
 	}
+	unread := name == "jq" && p.Has("n", "null-input")
 	for i, a := range files {
 		if place.IsCredential(a.Text) || a.From&detector.CredentialRead != 0 {
 			secret |= detector.CredentialRead
@@ -65,7 +66,7 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 			continue
 		}
 		st := s.Open(a)
-		if st.Kind == shell.File && !(name == "jq" && p.Has("n", "null-input")) {
+		if st.Kind == shell.File && !unread {
 			secret |= shell.Local
 		}
 		if i == 0 {

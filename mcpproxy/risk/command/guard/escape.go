@@ -70,10 +70,8 @@ func containerHasHost(args []shell.Field) bool {
 	}
 	args = args[:len(args)-len(shell.AfterOptions(args, "aceuhlmpvwH", long))]
 	p := shell.ParseFlags(args, "aceuhlmpvwH", long)
-	for _, n := range p.Names {
-		if n == "privileged" && !slices.ContainsFunc(p.Values, func(o shell.Option) bool { return o.Name == n && o.Value.Text == "false" }) {
-			return true
-		}
+	if slices.Contains(p.Names, "privileged") && !slices.ContainsFunc(p.Values, func(o shell.Option) bool { return o.Name == "privileged" && o.Value.Text == "false" }) {
+		return true
 	}
 	for _, o := range p.Values {
 		value := strings.TrimPrefix(o.Value.Text, "=") // -v=/:/host

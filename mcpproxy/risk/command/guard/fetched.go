@@ -49,8 +49,11 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 	case "cargo":
 		return has("install") && has("--git")
 	case "gem":
+		if !has("install") {
+			return false
+		}
 		for _, a := range args {
-			if has("install") && (strings.HasPrefix(a.Text, "http://") || strings.HasPrefix(a.Text, "--source=http://")) {
+			if strings.HasPrefix(a.Text, "http://") || strings.HasPrefix(a.Text, "--source=http://") {
 				return true
 			}
 		}
@@ -58,8 +61,9 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 		if name == "rpm" && !has("-i", "-ivh", "-Uvh", "-U", "-ih", "-Uh", "--install", "--upgrade") || name == "dpkg" && !has("-i", "--install") || !shell.OneOf(name, "rpm", "dpkg") && !has("install", "add", "localinstall", "reinstall", "in") {
 			return false
 		}
+		repository := name == "helm" && has("repo", "--repo")
 		for _, a := range args {
-			if isAddress(a.Text) && (name != "helm" || !has("repo", "--repo")) || a.Reads != nil && a.Reads.From&detector.RemoteExec != 0 {
+			if isAddress(a.Text) && !repository || a.Reads != nil && a.Reads.From&detector.RemoteExec != 0 {
 				return true
 			}
 			if !a.Unknown && !strings.HasPrefix(a.Text, "-") && strings.Contains(a.Text, ".") && s.Known(a.Text)&detector.RemoteExec != 0 {

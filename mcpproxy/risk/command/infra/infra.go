@@ -109,8 +109,9 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		if p.Any("create-access-key", "create-login-profile", "update-login-profile") {
 			s.Add(detector.Persistence)
 		}
+		attaches, sends, s3 := p.Any("attach-user-policy", "attach-group-policy", "attach-role-policy"), p.Any("send-command"), p.Any("s3")
 		for _, a := range args {
-			if p.Any("attach-user-policy", "attach-group-policy", "attach-role-policy") && (strings.HasSuffix(a.Text, "/AdministratorAccess") || strings.HasSuffix(a.Text, "/IAMFullAccess")) {
+			if attaches && (strings.HasSuffix(a.Text, "/AdministratorAccess") || strings.HasSuffix(a.Text, "/IAMFullAccess")) {
 				s.Add(detector.Persistence)
 			}
 		}
@@ -120,17 +121,17 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			if o.Name == "acl" && o.Value.Text == "public-read-write" {
 				s.Add(detector.PermissionsAll)
 			}
-			if _, list, ok := strings.Cut(o.Value.Text, "commands="); ok && p.Any("send-command") {
+			if _, list, ok := strings.Cut(o.Value.Text, "commands="); ok && sends {
 				s.Run(strings.Trim(list, `[]"' `), shell.Stream{})
 			}
 		}
 		for _, a := range p.Args {
-			if place.IsCredential(a.Text) && p.Any("s3") {
+			if s3 && place.IsCredential(a.Text) {
 				s.Add(detector.CredentialRead | detector.Exfiltration)
 			}
 		}
 		bad = bad && p.Arg(len(p.Args)-1) != "help"
-		if p.Any("s3") {
+		if s3 {
 			bad = bad || p.Any("rm", "rb") || p.Any("sync") && p.Has("delete")
 			bad = bad && !p.Dry("dryrun")
 		}
@@ -167,8 +168,9 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			return false
 		}
 	case "prisma", "knex", "sequelize", "alembic", "flyway", "liquibase", "artisan", "typeorm", "drizzle-kit", "goose", "migrate", "dbmate", "atlas", "bin/rails":
+		all, force := name == "knex" && p.Has("all"), name == "prisma" && p.Has("force-reset")
 		for _, a := range p.Args {
-			bad = bad || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || name == "knex" && a.Text == "migrate:rollback" && p.Has("all") || name == "prisma" && p.Has("force-reset") || name == "alembic" && a.Text == "base"
+			bad = bad || force || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || all && a.Text == "migrate:rollback" || name == "alembic" && a.Text == "base"
 		}
 	case "mix", "dotnet", "diesel", "sqlx", "hasura", "symfony", "console", "sequelize-cli":
 		text := " " + shell.Join(p.Args) + " "
