@@ -2,10 +2,13 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/names"
+	"auditproxy/redact/printed"
 	"auditproxy/redact/prose"
+	"auditproxy/schemas/jsontext"
 )
 
 // hideNamed makes digests of the values that another member's value names. One
@@ -24,7 +27,7 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 			hide = true
 		case secret&webKey != 0 && names.IsKeyPart(name):
 			hide = true
-		case secret&secretFile != 0 && role == names.ValueRole:
+		case secret&secretFile != 0 && role == names.ValueRole, secret&ranCommand != 0 && printed.IsOutput(name):
 			hide = true
 		case secret&boundSecret != 0 && p.raw[e.value] == '[', secret&boundNamed != 0 && p.raw[e.value] == '{':
 			hide = names.IsBound(name)
@@ -53,7 +56,7 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 
 // A secretKind is a reason why members of an object are secrets, other than
 // their own names.
-type secretKind uint8
+type secretKind uint16
 
 const (
 	namedSecret   secretKind = 1 << iota // one names another
@@ -64,6 +67,7 @@ const (
 	secretFile                           // one is the path or the name of a secret, or says that the value is one
 	boundSecret                          // a statement or a header has a secret among its parameters
 	boundNamed                           // a statement has one, so that parameters may have names
+	ranCommand                           // one is a command, which may have printed a secret
 )
 
 // noteMember notes a member that may describe others: the value starts at
@@ -75,6 +79,14 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	if p.raw[i] == '[' && names.IsHeader(name) && p.header(i, 1) != 0 {
 		return boundSecret
 	}
+	if (p.raw[i] == '[' || p.raw[i] == '"') && printed.IsCommand(name) {
+		return ranCommand | p.noteText(name, info, i)
+	}
+	return p.noteText(name, info, i)
+}
+
+// noteText is noteMember for a member whose value may be a text.
+func (p *pass) noteText(name []byte, info nameInfo, i int) secretKind {
 	if info.role == names.FlagRole && p.raw[i] == 't' {
 		return secretFile
 	}
@@ -125,6 +137,43 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	}
 	return 0
 }
+
+// hasPrinted reports whether one of the members is a command that prints a secret, and another
+// one may be what it has printed.
+func (p *pass) hasPrinted(m *members) bool {
+	all := p.members[m.first:]
+	if !slices.ContainsFunc(all, func(e member) bool { return printed.IsOutput(p.names[e.nameFrom:e.nameTo]) }) {
+		return false
+	}
+	p.printed.Names = p.r.names
+	for _, e := range all {
+		if !printed.IsCommand(p.names[e.nameFrom:e.nameTo]) {
+			continue
+		}
+		switch p.raw[e.value] {
+		case '"':
+			if s, next := p.readString(e.value); next > 0 && p.printed.Prints(p.decoded(s)) {
+				return true
+			}
+		case '[':
+			var words [][]byte
+			for i, more := p.raw.First(e.value); more && len(words) < maxPrinted && p.raw[i] == '"'; i, more = p.raw.Next(i, ']') {
+				var s jsontext.String
+				if s, i = p.readString(i); i < 0 {
+					break
+				}
+				words = append(words, bytes.Clone(p.decoded(s)))
+			}
+			if p.printed.PrintsWords(words) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxPrinted is how many words of a command are read.
+const maxPrinted = 48
 
 // maxStatement is the longest statement of SQL, in bytes, that is read for the secrets
 // among its parameters.

@@ -6,6 +6,7 @@ import (
 	"auditproxy/redact/argv"
 	"auditproxy/redact/credential"
 	"auditproxy/redact/names"
+	"auditproxy/redact/printed"
 	"auditproxy/schemas/jsontext"
 )
 
@@ -46,6 +47,7 @@ type pass struct {
 	columns uint64              // of the next list, as a row of a table: the numbers of those that are secrets
 	rehash  int                 // bytes that may still be digested a second time
 	scan    credential.Scanner
+	printed printed.Finder
 }
 
 func newPass(r *Redactor) *pass {

@@ -88,7 +88,7 @@ func (p *pass) object(i, depth int, as reading) int {
 		info := p.nameInfo(name)
 		if p.r.strict && as == asArguments {
 			kind := p.noteMember(name, info, value)
-			late = late || kind == lateProgram && lists
+			late = late || kind&lateProgram != 0 && lists
 			lists = lists || p.isArguments(name, value)
 			secret |= kind &^ lateProgram
 		}
@@ -129,6 +129,9 @@ func (p *pass) object(i, depth int, as reading) int {
 	p.out = m.settle(p.out, ",")
 	if late && !p.rewriteLists(&m, depth) {
 		return -1
+	}
+	if secret&ranCommand != 0 && !p.hasPrinted(&m) {
+		secret &^= ranCommand
 	}
 	if secret != 0 {
 		if p.hideNamed(&m, secret); len(p.out) > p.limit+tail/2 && !cuts {

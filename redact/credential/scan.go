@@ -10,7 +10,7 @@ import (
 
 // scan finds the unencoded credentials in text, of the kinds in hint.
 func (s *Scanner) scan(text []byte, hint int) {
-	s.values.Names, s.values.Text, s.tables.Names = s.Names, text, s.Names
+	s.values.Names, s.values.Text, s.tables.Names, s.printed.Names = s.Names, text, s.Names, s.Names
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
 	s.at, s.end, s.pair, s.modules = lex.Ahead{}, lex.Ahead{}, 0, 0
 	s.under, s.tuples, s.unordered, s.granting = lex.Span{}, 0, false, lex.Span{}
@@ -20,11 +20,13 @@ func (s *Scanner) scan(text []byte, hint int) {
 		if s.aws {
 			s.secretKeys()
 		}
+		s.found = s.printed.Members(text, s.found)
+		s.merge()
 		s.manifests(hint&lookCommand != 0)
 		s.keyParts()
 	}
 	if hint&lookTable != 0 {
-		s.found = s.shell.Blocks(s.found)
+		s.found = s.printed.Find(text, s.shell.Blocks(s.found))
 		s.merge()
 		n := len(s.found)
 		if s.found = s.tables.Find(text, s.found); len(s.found) > n {

@@ -9,6 +9,7 @@ import (
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
+	"auditproxy/redact/printed"
 	"auditproxy/redact/shell"
 	"auditproxy/redact/table"
 	"auditproxy/schemas/jsontext"
@@ -43,6 +44,7 @@ type Scanner struct {
 	known    formats.Finder
 	tables   table.Finder
 	shell    shell.Finder
+	printed  printed.Finder
 	windows  []lex.Span // where credentials of known formats may be
 	unwrap   *unwrapper
 	decoded  [2][]byte // of unescaped

@@ -331,7 +331,7 @@ func phrase(t []byte, v lex.Span) lex.Span {
 // one that looks like it, or any word below a user's.
 func labelled(t []byte, from, to int) lex.Span {
 	start := lineStart(t, from)
-	if bytes.Count(t[start:to], []byte(" ")) > 2 {
+	if bytes.Count(t[start:to], []byte(" ")) > 2 || from > start && t[from-1] == '/' { // of a path: cat /etc/passwd
 		return lex.Span{}
 	}
 	at := to
