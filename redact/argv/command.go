@@ -371,7 +371,7 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.batch = 1
 	case p&assigns != 0 && c.batch == 1 && bytes.IndexByte(w, '=') > 0:
 		return AfterEqual, 0
-	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "write" || string(w) == "set-env" || string(w) == "env:set"):
+	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "SET" || string(w) == "hset" || string(w) == "HSET" || string(w) == "write" || string(w) == "set-env" || string(w) == "env:set"):
 		c.Programs |= setter
 	case p&openssl != 0 && string(w) == "passwd":
 		c.Programs |= positional

@@ -70,11 +70,14 @@ func Delimiter(t []byte, i int) lex.Span {
 // maxSpaces limits the white space, in bytes, before a here-document.
 const maxSpaces = 16
 
-// Document finds the lines of NAME = <<EOF, where the value starts at i, and reports
+// Document finds the lines of NAME = <<EOF and of NAME=$(cat <<EOF, where the value starts at i, and reports
 // whether there is a here-document. Its lines may have been redacted.
 func Document(t []byte, i int) (lines lex.Span, ok bool) {
 	for from := i; i < len(t) && i-from < maxSpaces && t[i] == ' '; {
 		i++
+	}
+	if n := lex.After(t, i, "$(cat <<"); n > 0 {
+		i = n - len("<<")
 	}
 	if !bytes.HasPrefix(t[i:], []byte("<<")) {
 		return lex.Span{}, false
@@ -84,10 +87,14 @@ func Document(t []byte, i int) (lines lex.Span, ok bool) {
 		i++
 	}
 	d := Delimiter(t, i)
-	if d.From == d.To || d.To == len(t) || t[d.To] != '\n' {
+	from := d.To
+	if from < len(t) && lex.Classes[t[from]]&lex.IsQuote != 0 {
+		from++
+	}
+	if d.From == d.To || from == len(t) || t[from] != '\n' {
 		return lex.Span{}, false
 	}
-	from := d.To + 1
+	from++
 	if lex.MarkLen(bytes.TrimLeft(t[from:min(len(t), from+maxWord)], " ")) > 0 {
 		return lex.Span{}, true
 	}

@@ -22,6 +22,10 @@ func (s *Scanner) described(i int) lex.Span {
 		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}
+	} else if to-4 > s.from && t[to-1] == 'q' && lex.HasFoldSuffix(t[:to], " -eq") { // of PowerShell
+		for to -= len(" -eq"); to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
+			to--
+		}
 	} else if to-3 > s.from && t[to-3] == ' ' && (string(t[to-2:to]) == "<-" || string(t[to-2:to]) == "->" || lex.HasFoldSuffix(t[:to], "to")) { // of R, of Scala, of SQL
 		for to -= 2; to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
@@ -150,7 +154,7 @@ func (s *Scanner) schemed(i int) lex.Span {
 		from++
 	}
 	to := lex.CredentialEnd(s.text, from)
-	if string(t[from:to]) == "realm=" || t[i] == '\n' && to > from && t[to-1] == ':' { // of what a server asks for, the next name
+	if string(t[from:to]) == "realm=" || to > from && t[to-1] == ':' { // of what a server asks for, the next name
 		return lex.Span{}
 	}
 	if word == 5 && !lex.IsBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {

@@ -46,11 +46,13 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		if kind == logins {
 			v = login(t, from, i)
 		} else {
-			v = told(t, from, i, kind)
+			if v = told(t, from, i, kind); v.From == v.To && kind == password {
+				v = used(t, from, i)
+			}
 		}
 		if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && (lex.Classes[t[v.From-1]]&lex.IsQuote == 0 || !IsLabel(t[v.From:v.To])) {
 			found = append(found, v)
-			i = v.To
+			i = max(i, v.To)
 		}
 	}
 	return found
@@ -171,6 +173,31 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	}
 	return lex.Span{}
 }
+
+// used finds the secret before the noun t[from:to]: use SECRET as the password.
+func used(t []byte, from, to int) lex.Span {
+	least := max(0, from-maxClause)
+	before := bytes.TrimSuffix(t[least:from], []byte(" "))
+	before = before[:len(before)-len(lastField(before))]
+	as, ok := bytes.CutSuffix(bytes.TrimSuffix(before, []byte(" ")), []byte(" as"))
+	if !ok || !endsClause(t, to) {
+		return lex.Span{}
+	}
+	w := lastField(as)
+	v := lex.Span{From: least + len(as) - len(w), To: least + len(as)}
+	for v.From < v.To && lex.Classes[t[v.From]]&lex.IsQuote != 0 && t[v.From] == t[v.To-1] {
+		v.From++
+		v.To--
+	}
+	use := lastField(bytes.TrimRight(as[:len(as)-len(w)], " "))
+	if len(use) != len("use") || use[0]|0x20 != 'u' || string(use[1:]) != "se" || v.To <= v.From || !isUnusual(t[v.From:v.To]) {
+		return lex.Span{}
+	}
+	return v
+}
+
+// lastField returns what b ends in behind its last space.
+func lastField(b []byte) []byte { return b[bytes.LastIndexAny(b, " \n")+1:] }
 
 // answer returns where the answer to a question starts, which is alone in its line: the
 // end of the text if there is none. "? Password? › SECRET".

@@ -19,9 +19,9 @@ const (
 		"Passwort PASSWORT kennwort Kennwort KENNWORT wachtwoord Wachtwoord WACHTWOORD senha Senha SENHA parola Parola PAROLA heslo Heslo " +
 		"HESLO salasana Salasana SALASANA passord Passord PASSORD adgangskode Adgangskode ADGANGSKODE kodeord Kodeord KODEORD lozinka " +
 		"Lozinka LOZINKA contraseña Contraseña CONTRASEÑA contrasena Contrasena CONTRASENA losenord Losenord " +
-		"LOSENORD jelszó Jelszó JELSZÓ"
+		"LOSENORD adgangskoden Adgangskoden passordet Passordet jelszó Jelszó JELSZÓ"
 	// Others have other meanings too: see Follows.
-	Others = "token Token TOKEN secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
+	Others = "token Token TOKEN jeton Jeton secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
 		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten zugang Zugang " +
 		"ZUGANGSDATEN clave Clave CLAVE pass Pass passe Passe PASSE pw Pw PW hasło Hasło HASŁO haslo Haslo HASLO khẩu Khẩu KHẨU sandi " +
 		"Sandi SANDI"
@@ -92,12 +92,12 @@ func nounOf(w []byte) noun {
 	}
 	switch string(lower) {
 	case "password", "passphrase", "passwd", "passcode", "pwd", "passwort", "kennwort", "wachtwoord", "senha", "parola", "heslo", "salasana", "passord",
-		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "jelszó", "şifre", "sandi", "khẩu", "pass", "pw",
+		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "lösenordet", "adgangskoden", "passordet", "jelszó", "şifre", "şifresi", "sandi", "khẩu", "pass", "pw",
 		"пароль", "κωδικός", "סיסמה", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน":
 		return password
 	case "pin", "code", "otp":
 		return number
-	case "token", "secret", "key", "clave", "令牌", "密钥", "密鑰", "トークン", "토큰", "токен", "ключ":
+	case "token", "secret", "key", "clave", "jeton", "令牌", "密钥", "密鑰", "トークン", "토큰", "токен", "ключ":
 		return key
 	case "login", "logins", "log", "sign", "logged", "credentials", "creds", "zugangsdaten", "zugang":
 		return logins

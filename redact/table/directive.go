@@ -43,8 +43,24 @@ func directive(line []byte) (name, value lex.Span) {
 		if kind := word(); string(line[kind.From:kind.To]) != "password" {
 			return lex.Span{}, value
 		}
+	case len(first) == len(".logon") && bytes.EqualFold(first, []byte(".logon")): // of Teradata: .logon HOST/USER,SECRET
+		value = word()
+		value.From += bytes.IndexByte(line[value.From:value.To], ',') + 1
+		for value.To > value.From && (line[value.To-1] == ';' || line[value.To-1] == '\r') {
+			value.To--
+		}
+		return name, value
+	case bytes.EqualFold(first, []byte("set-item")) || bytes.EqualFold(first, []byte("new-item")): // of PowerShell: Set-Item env:NAME SECRET
+		name = word()
+		name.From += bytes.IndexByte(line[name.From:name.To], ':') + 1
+		if at = at + indent(line[at:]); bytes.HasPrefix(line[at:], []byte("-Value ")) {
+			at += len("-Value ")
+		}
+		if !isCompound(line[name.From:name.To]) {
+			return lex.Span{}, value
+		}
 	case isSetter(first):
-		if name = word(); string(first) == "set" && (endsIn(line[name.From:name.To], "psksecret", "passwd") || isPass(line[name.From:name.To])) {
+		if name = word(); string(first) == "set" && (endsIn(line[name.From:name.To], "psksecret", "passwd") || isPass(line[name.From:name.To]) || isUpper(line[name.From:name.To])) {
 			break // of FortiOS, of expect, of Metasploit
 		}
 		fallthrough
@@ -63,6 +79,8 @@ func directive(line []byte) (name, value lex.Span) {
 	return name, value
 }
 
+func indent(b []byte) int { return len(b) - len(bytes.TrimLeft(b, " ")) }
+
 // isSetter reports whether w is the word of a client or a configuration for setting the
 // name behind it.
 func isSetter(w []byte) bool {
@@ -71,6 +89,16 @@ func isSetter(w []byte) bool {
 		return true
 	}
 	return false
+}
+
+// isUpper reports whether a name is one of a variable, as a shell has it: TOKEN.
+func isUpper(name []byte) bool {
+	for _, c := range name {
+		if c < 'A' || 'Z' < c {
+			return false
+		}
+	}
+	return len(name) > 2
 }
 
 // isPass reports whether a name is "pass", or its last word is with a capital: SMBPass.
@@ -102,6 +130,9 @@ func (f *Finder) set(line []byte) lex.Span {
 		return lex.Span{}
 	}
 	n, v := line[name.From:name.To], line[value.From:value.To]
+	if n[0] == '.' && len(n) == len(".logon") && isSecret(v, false) {
+		return value
+	}
 	if lex.Classes[v[0]]&lex.IsAlnum == 0 && v[0] < 0x80 || v[len(v)-1] == ',' || bytes.IndexByte(v, '(') > 0 {
 		return lex.Span{} // a path, a type
 	}
