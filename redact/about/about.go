@@ -19,13 +19,13 @@ const (
 )
 
 // IsParsed reports whether the name at first is that of a parser: unexpected token: 'x',
-// case token.IDENT:.
+// case token.IDENT:, or one that a program asks for: if not password:.
 func IsParsed(t []byte, first int) bool {
 	if first < len("case ") || t[first-1] != ' ' {
 		return false
 	}
 	before := t[:first]
-	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case "))
+	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) || bytes.HasSuffix(before, []byte("if not "))
 }
 
 // IsObject reports whether a message is about an object of Kubernetes: secret "db" not
@@ -116,7 +116,8 @@ func IsState(name, b []byte) bool {
 		{"cookie", " strict lax missing secure session "}, {"cookies", " strict lax missing accepted blocked "}, {"passphrase", " ask prompt "},
 		{"env", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
 		{"environment", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
-		{"key", " missing active inactive valid invalid found "}, {"secrets", " inherit missing found "}, {"pin", " latest "},
+		{"key", " missing active inactive valid invalid found "}, {"secrets", " inherit missing found "}, {"pin", " latest top bottom left right "},
+		{"credential", " default include omit same-origin "}, {"authorization", " rbac abac "},
 	} {
 		if lex.HasFoldSuffix(name, of.name) {
 			states = of.states
@@ -255,10 +256,12 @@ func IsDrive(t, name []byte, i int) bool {
 }
 
 // IsSubject reports whether the colon at i ends the topic of a commit message:
-// "auth: refuse empty tokens".
+// "auth: refuse empty tokens", or the option before i has the name of a secret.
 func IsSubject(t, name []byte, i int) bool {
 	switch string(name) {
 	case "auth", "tokens", "secrets", "cookies", "credentials":
+	case "--secret": // the name of one
+		return bytes.Contains(t[max(0, i-maxSchema):i], []byte("gcloud secrets "))
 	default:
 		return false
 	}
@@ -393,6 +396,9 @@ func IsNameOfSecret(name, b []byte) bool {
 // IsVariable reports whether the value v of the separator at i is a variable that is compared,
 // token !== other, or what a command prints, TOKEN=`pass show x`.
 func IsVariable(t []byte, i int, v lex.Span) bool {
+	if t[v.From] == '[' && bytes.HasPrefix(t[v.To:], []byte("::")) { // a method of a type of PowerShell
+		return true
+	}
 	if t[v.From-1] == '`' {
 		program, _, ok := bytes.Cut(t[v.From:v.To], []byte(" "))
 		return ok && v.From == i+2 && t[i] == '=' && t[i-1] > ' ' && t[v.From] >= 'a' && lex.IsWords(program) && string(program) != "echo" && string(program) != "printf"

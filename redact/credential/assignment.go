@@ -460,7 +460,7 @@ func (s *Scanner) option(i int) lex.Span {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
 	name := t[from:to]
-	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) {
+	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsSubject(t, t[i:to], to) {
 		return lex.Span{}
 	}
 	c := s.values.Value(v)

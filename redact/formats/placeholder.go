@@ -88,8 +88,8 @@ func IsPlaceholder(b []byte) bool {
 	if n > 5 && (b[4] == '_' || b[4] == '-') && bytes.EqualFold(b[:4], []byte("your")) {
 		return true
 	}
-	switch string(bytes.TrimRight(b, ",;")) {
-	case "?", "*", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode}}":
+	switch string(bytes.TrimRight(b, ",;}")) {
+	case "?", "*", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode":
 		return true
 	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template
@@ -200,7 +200,11 @@ func isFunction(b []byte) bool {
 			return false
 		}
 	}
-	return words || string(b) == "Column"
+	switch string(b) {
+	case "Column", "hash", "crypt", "encrypt", "decrypt", "bcrypt", "escape", "encode", "quote", "trim":
+		return true
+	}
+	return words
 }
 
 // isInner reports whether b are arguments without a string.
