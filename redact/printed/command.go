@@ -201,6 +201,8 @@ func (f *Finder) stage(words [][]byte, nested bool, in flow, depth int) flow {
 		return noFlow
 	case p.kind == wrapper && f.isWrapped(args, depth):
 		return secretFlow
+	case p.kind == filter && nested && (string(base) != "grep" && string(base) != "sed" && string(base) != "awk"):
+		return secretFlow
 	case p.kind == filter && isCount(base, args):
 		return noFlow
 	case f.isSource(p, args, depth), p.kind == filter && in == namedFlow && isCutter(base, args):

@@ -61,7 +61,7 @@ func (f *Finder) command(t []byte, i, end int, ofProgram bool) (below int, ok bo
 		if end >= len(t) || end-start > maxCommand {
 			break
 		}
-		continued := isContinued(line)
+		continued := isContinued(line) || isMore(t[end+1:])
 		switch {
 		case continued:
 			f.joined = append(f.joined, bytes.TrimRight(line, " \r\\`")...)
@@ -73,14 +73,16 @@ func (f *Finder) command(t []byte, i, end int, ofProgram bool) (below int, ok bo
 		}
 		from := end + 1
 		end = lineEnd(t, from)
-		line = bytes.TrimPrefix(t[from:end], []byte("> "))
-		if len(line) == end-from && promptOf(line).end > 0 {
+		line = t[from:end]
+		if n := moreLen(line); n > 0 {
+			line = line[n:]
+		} else if promptOf(line).end > 0 {
 			break
 		}
 		if continued {
 			below = end + 1
 		}
-		if isContinued(line) {
+		if isContinued(line) || end < len(t) && isMore(t[end+1:]) {
 			continue
 		}
 		n := len(f.joined)
@@ -100,6 +102,23 @@ func isContinued(line []byte) bool {
 		n--
 	}
 	return n > 1 && (line[n-1] == '\\' || line[n-1] == '`' && line[n-2] == ' ')
+}
+
+// isMore reports whether a text starts with a line in which a statement of SQL goes on.
+func isMore(t []byte) bool {
+	n := moreLen(t)
+	return n > len("> ")
+}
+
+// moreLen returns the length of the prompt of a line in which a command goes on, 0 if it has
+// none.
+func moreLen(line []byte) int {
+	for _, prompt := range [...]string{"> ", "    -> ", "   ...> ", "   -> "} {
+		if bytes.HasPrefix(line, []byte(prompt)) {
+			return len(prompt)
+		}
+	}
+	return 0
 }
 
 // isFull reports whether a line has as many code points as the terminal has columns, so that

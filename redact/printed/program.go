@@ -289,7 +289,7 @@ func (f *Finder) isCode(w []byte) bool {
 	if bytes.IndexByte(w, '(') < 0 && bytes.IndexByte(w, '.') < 0 && bytes.IndexByte(w, '[') < 0 && bytes.IndexByte(w, '$') < 0 && bytes.IndexByte(w, '{') < 0 {
 		return false
 	}
-	for _, maker := range [...]string{"secrets.token_", "SecureRandom.", "randomBytes(", "random_bytes(", "GetNetworkCredential().Password", "secrets.choice(", "get_password(", "getpass("} {
+	for _, maker := range [...]string{"secrets.token_", "SecureRandom.", "randomBytes(", "random_bytes(", "NetworkCredential", "secrets.choice(", "get_password(", "getpass("} {
 		if bytes.Contains(w, []byte(maker)) {
 			return true
 		}

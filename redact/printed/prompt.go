@@ -145,12 +145,12 @@ func isHead(b []byte, last byte) bool {
 	words := bytes.Count(b, []byte(" ")) + 1
 	if last == '>' {
 		switch {
-		case isDrive(b), bytes.HasPrefix(b, []byte("PS ")), bytes.HasPrefix(b, []byte("MariaDB [")), bytes.IndexByte(b, '@') > 0 && (isPath(word) || words < 6 && bytes.Contains(b, []byte(" ~")) || words < 6 && bytes.Contains(b, []byte(" /"))):
+		case isDrive(b), bytes.HasPrefix(b, []byte("PS ")), bytes.HasPrefix(b, []byte("MariaDB [")), bytes.HasPrefix(b, []byte("MySQL [")), bytes.IndexByte(b, '@') > 0 && (isPath(word) || words < 6 && bytes.Contains(b, []byte(" ~")) || words < 6 && bytes.Contains(b, []byte(" /"))):
 			return true
 		case words > 1 || len(b) > 48 || lex.Classes[b[0]]&lex.IsAlnum == 0 && b[0] != '(' && b[0] != '~':
 			return false
 		}
-		return bytes.ContainsAny(b, ":/~=(-") && bytes.IndexByte(b, '<') < 0 || isClient(b)
+		return bytes.ContainsAny(b, ":/~=(-") && bytes.IndexByte(b, '<') < 0 || isClient(b) || bytes.IndexByte(b, '@') > 0 && bytes.IndexByte(b, '.') < 0
 	}
 	switch {
 	case b[0] == '[' && b[len(b)-1] == ']' && words < 6, b[0] == '(' && words < 6 && (isPath(word) || words == 1 || bytes.IndexByte(b, '@') > 0):
@@ -181,7 +181,7 @@ func isDrive(b []byte) bool {
 // isClient reports whether b is a program that shows its name as a prompt.
 func isClient(b []byte) bool {
 	switch string(b) {
-	case "mysql", "mariadb", "sqlite", "SQL", "cqlsh", "redis", "psql", "vault", "ftp", "sftp", "mongo", "test", "admin", "local", "D", "duckdb", "bash", "sh", "zsh", "root", "host", "user", "router", "switch", "fish", "nu", "irb", "jshell", "node", "ghci":
+	case "mysql", "mariadb", "sqlite", "SQL", "cqlsh", "redis", "psql", "vault", "ftp", "sftp", "mongo", "test", "admin", "local", "D", "duckdb", "bash", "sh", "zsh", "root", "host", "user", "router", "switch", "fish", "nu", "irb", "jshell", "node", "ghci", "php", "PS":
 		return true
 	}
 	return false
@@ -197,7 +197,7 @@ func (p *prompt) isOfProgram() bool {
 func (p *prompt) ends(t []byte, i, end int) bool {
 	i += len(p.quote)
 	line := t[i:end]
-	if len(p.above) > 0 && len(p.head) == 0 && bytes.Equal(bytes.TrimSpace(line), p.above) {
+	if len(p.head) == 0 && bytes.ContainsAny(p.above, "~/@") && bytes.Equal(bytes.TrimSpace(line), p.above) {
 		return true
 	}
 	if bytes.HasPrefix(line, []byte("\u256d\u2500")) || bytes.HasPrefix(line, []byte("\u250c\u2500\u2500(")) || bytes.Contains(line, []byte(" MINGW")) && bytes.IndexByte(line, '@') > 0 {
@@ -212,9 +212,9 @@ func (p *prompt) ends(t []byte, i, end int) bool {
 	case next.last >= 0xC2:
 		return p.last >= 0xC2 || len(next.head) > 0
 	case next.end == len(line) || len(bytes.TrimSpace(line[next.end:])) == 0:
-		return isDrive(next.head) || isPath(next.head[bytes.LastIndexByte(next.head, ' ')+1:]) && (bytes.IndexByte(next.head, '@') > 0 || next.last == '$') || len(next.head) > 2 && next.head[0] == '['
+		return isDrive(next.head) || isPath(next.head[bytes.LastIndexByte(next.head, ' ')+1:]) && (bytes.IndexByte(next.head, '@') > 0 || string(next.head) == "~") || len(next.head) > 2 && next.head[0] == '['
 	case len(next.head) == 0:
-		return next.last == '$' || len(p.head) == 0 && next.last == '#' && p.last == '$'
+		return next.last == '$' // others are before comments and quotations too
 	}
 	return bytes.ContainsAny(next.head, "@~") || next.last == '>' && (isDrive(next.head) || bytes.HasPrefix(next.head, []byte("PS "))) || next.head[0] == '[' || next.head[0] == '/' || isClient(next.head) || next.last == p.last && len(p.head) > 0 && next.head[0] == p.head[0]
 }

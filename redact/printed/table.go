@@ -11,7 +11,7 @@ package printed
 const table = "" +
 	// Stores of passwords.
 	`pass gopass passage prs|show !-c* !--clip !--help|otp !-c*|generate !-c*|?show,ls,list,find,search,grep,insert,add,new,edit,rm,remove,delete,mv,rename,cp,copy,git,init,help,version,push,pull,sync,config,otp,generate,recipients,setup,audit,mounts,templates,import,export,env,history,link !-c* !--clip* !--help !--version
-op|read|item get --reveal|item get --otp|item get NAME|get totp|signin --raw|document get|connect token create
+op|read|inject !-o !--out-file*|item get --reveal|item get --otp|item get NAME|get totp|signin --raw|document get|connect token create
 bw|get password,totp,notes,item|unlock --raw|generate
 rbw|get|code|generate
 lpass|show !--username !--url|generate
@@ -62,7 +62,7 @@ wg|genkey|genpsk|private-key,preshared-keys
 rclone|reveal|obscure
 ` +
 	// Clouds, clusters and services.
-	`aws|secretsmanager get-secret-value,get-random-password,batch-get-secret-value|ssm get-parameter* --with-decryption|ssm get-parameter* NAME|ecr get-login-password,get-authorization-token|ecr-public get-login-password|configure get NAME|sts get-session-token,assume-role*|kms decrypt|rds generate-db-auth-token|codeartifact get-authorization-token|iam create-access-key|eks get-token|redshift get-cluster-credentials|lightsail get-*-password|ec2 get-password-data
+	`aws awslocal|secretsmanager get-secret-value,get-random-password,batch-get-secret-value|ssm get-parameter* --with-decryption|ssm get-parameter* NAME|ecr get-login-password,get-authorization-token|ecr-public get-login-password|configure get NAME|sts get-session-token,assume-role*|kms decrypt|rds generate-db-auth-token|codeartifact get-authorization-token|iam create-access-key|eks get-token|redshift get-cluster-credentials|lightsail get-*-password|ec2 get-password-data
 gcloud|secrets versions access|print-access-token|print-identity-token|sql generate-login-token|kms decrypt|reset-windows-password
 bq|SQL
 az|keyvault secret show|get-access-token|credential show|keys list|--expose-token|list-keys|list-publishing-credentials|show-connection-string|keyvault secret download
@@ -72,7 +72,7 @@ ibmcloud|iam oauth-tokens|secrets-manager secret
 scw|secret version access
 yc|iam create-token|lockbox payload get
 kubectl oc k microk8s k3s minikube kubectl.exe|get secret,secrets,secret/*,secrets/* *.data*|get secret,secrets,secret/*,secrets/* *index*data*|view-secret,view_secret|create token|whoami -t,--show-token|exec,run,debug,rsh COMMAND|kubectl COMMAND|token create
-oc|whoami -t,--show-token
+oc|extract secret,secrets,secret/*,secrets/* --to=-|extract secret,secrets,secret/*,secrets/* --to -
 kubeadm|token create,generate|certificate-key
 docker podman nerdctl lxc incus kubectl|exec,run,shell COMMAND|join-token -q,--quiet|config inspect NAME
 docker-compose podman-compose|exec,run COMMAND
