@@ -258,6 +258,9 @@ func IsDrive(t, name []byte, i int) bool {
 // IsSubject reports whether the colon at i ends the topic of a commit message:
 // "auth: refuse empty tokens", or the option before i has the name of a secret.
 func IsSubject(t, name []byte, i int) bool {
+	if first := i - len(name); first > 1 && string(t[first-2:first]) == "${" && bytes.HasPrefix(t[i:], []byte(":+")) {
+		return true // what stands for a variable that is set
+	}
 	switch string(name) {
 	case "auth", "tokens", "secrets", "cookies", "credentials":
 	case "--secret": // the name of one
@@ -419,8 +422,11 @@ func Property(t []byte, i int) []byte {
 }
 
 // IsMention reports whether an option is only spoken of: "--password via the command
-// line".
+// line", or has no value.
 func IsMention(rest []byte) bool {
+	if len(rest) > 1 && (rest[0] == '<' || rest[0] == '>') && rest[1] == ' ' { // to be read from a file
+		return true
+	}
 	word, behind, ok := bytes.Cut(rest[:min(len(rest), maxWord)], []byte(" "))
 	if !ok || len(behind) == 0 || behind[0] < 'a' || 'z' < behind[0] {
 		return false
