@@ -113,6 +113,9 @@ func isMore(t []byte) bool {
 // moreLen returns the length of the prompt of a line in which a command goes on, 0 if it has
 // none.
 func moreLen(line []byte) int {
+	if len(line) == 0 || line[0] != ' ' && line[0] != '>' {
+		return 0
+	}
 	for _, prompt := range [...]string{"> ", "    -> ", "   ...> ", "   -> "} {
 		if bytes.HasPrefix(line, []byte(prompt)) {
 			return len(prompt)

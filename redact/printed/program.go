@@ -2,6 +2,7 @@ package printed
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 
@@ -284,9 +285,12 @@ func (f *Finder) isReference(line []byte) bool {
 // readers are how programs read a variable of the environment, or make a secret.
 var readers = [...]string{"environ", "getenv", "process.env", "ENV[", "ENV.fetch", "env(", "$_ENV", "ENV{", "GetEnvironmentVariable", "$env:"}
 
+// isOfCode reports whether c is in the expressions that isCode finds.
+func isOfCode(c byte) bool { return c == '(' || c == '.' || c == '[' || c == '{' || c == '$' }
+
 // isCode reports whether an expression of a program is a secret from elsewhere.
 func (f *Finder) isCode(w []byte) bool {
-	if bytes.IndexByte(w, '(') < 0 && bytes.IndexByte(w, '.') < 0 && bytes.IndexByte(w, '[') < 0 && bytes.IndexByte(w, '$') < 0 && bytes.IndexByte(w, '{') < 0 {
+	if !slices.ContainsFunc(w, isOfCode) { // most words
 		return false
 	}
 	for _, maker := range [...]string{"secrets.token_", "SecureRandom.", "randomBytes(", "random_bytes(", "NetworkCredential", "secrets.choice(", "get_password(", "getpass("} {

@@ -56,9 +56,11 @@ func promptOf(line []byte) (p prompt) {
 			return inner
 		}
 	}
-	if number, rest, ok := bytes.Cut(b[:min(len(b), 16)], []byte("]: ")); ok && bytes.HasPrefix(number, []byte("In [")) { // of IPython
-		p.head, p.last, p.end = python, '>', p.indent+len(b[:min(len(b), 16)])-len(rest)
-		return p
+	if b[0] == 'I' && bytes.HasPrefix(b, []byte("In [")) { // of IPython
+		if n := bytes.Index(b[:min(len(b), 16)], []byte("]: ")); n > 0 {
+			p.head, p.last, p.end = python, '>', p.indent+n+len("]: ")
+			return p
+		}
 	}
 	for i := 0; i < len(b) && i < maxPrompt; i++ {
 		c := b[i]
