@@ -140,6 +140,18 @@ func TestHereStrings(t *testing.T) {
 	}
 }
 
+// TestPromptsInPrompts has a line of nothing but prompts: read one in the other, they would
+// take more stack than a program has.
+func TestPromptsInPrompts(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, unit := range []string{"> ", "\u2570\u2500", "<a>", "$ $(", "[["} {
+		in := "x\n" + strings.Repeat(unit, 16<<20/len(unit))
+		if got := r.AppendText(nil, []byte(in)); len(got) > 4096 {
+			t.Errorf("%q: %d bytes", unit, len(got))
+		}
+	}
+}
+
 // TestSecretsBesideTheirNames has arguments in which something other than its
 // own member's name marks a value as a secret.
 func TestSecretsBesideTheirNames(t *testing.T) {
@@ -205,6 +217,8 @@ func TestSecretsBesideTheirNames(t *testing.T) {
 		{`{"cmd":"pass show x","stdout":"hunter2","rc":0}`, `{"cmd":"pass show x","stdout":` + digest + `,"rc":0}`},
 		{`{"output":["hunter2"],"cmd":["bash","-lc","op read op://a/b/c"]}`, `{"output":{"len":11,"hmac":""},"cmd":["bash","-lc","op read op://a/b/c"]}`},
 		{`{"e":{"command":"echo $DB_PASSWORD","output":"hunter2"}}`, `{"e":{"command":{"len":17,"hmac":""},"output":` + digest + `}}`},
+		{`{"lines":["ann@h:~$ pass show x","hunter2","","ann@h:~$ ls","a"]}`, `{"lines":["ann@h:~$ pass show x",` + digest + `,"","ann@h:~$ ls","a"]}`},
+		{`{"lines":["$ ls","a","# b","> c"],"other":["a","b"]}`, `{"lines":["$ ls","a","# b","> c"],"other":["a","b"]}`},
 		{`{"cmd":["git","log"],"output":"a1b2c3"}`, `{"cmd":["git","log"],"output":"a1b2c3"}`},
 		{`{"cmd":"pass ls","stdout":"mail"}`, `{"cmd":"pass ls","stdout":"mail"}`},
 		{`{"args":["--dbpass","hunter2"]}`, `{"args":["--dbpass",` + digest + `]}`},

@@ -145,7 +145,6 @@ func (p *pass) hasPrinted(m *members) bool {
 	if !slices.ContainsFunc(all, func(e member) bool { return printed.IsOutput(p.names[e.nameFrom:e.nameTo]) }) {
 		return false
 	}
-	p.printed.Names = p.r.names
 	for _, e := range all {
 		if !printed.IsCommand(p.names[e.nameFrom:e.nameTo]) {
 			continue
@@ -202,7 +201,7 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 	before.name, before.set = noName, false
 	var t []byte
 	if text {
-		if t = p.shortText(i); before.keyLine(t) {
+		if t = p.shortText(i); before.keyLine(t) || p.printed.Line(t, &before.below) {
 			return argv.WholeWord, 0
 		}
 		if n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
@@ -285,6 +284,7 @@ type listState struct {
 	set   bool     // the last one sets what the next one names
 	login bool     // the first two are the name and the value of a login: others follow
 	key   bool     // one of them starts a PEM block, and none ends it
+	below bool     // they are lines of a terminal, and the last command prints a secret
 }
 
 // keyLine reports whether the string t is a line of a PEM block that starts in an

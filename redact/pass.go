@@ -52,7 +52,7 @@ type pass struct {
 
 func newPass(r *Redactor) *pass {
 	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), infos: make(map[string]nameInfo)}
-	p.scan.Names = r.names
+	p.scan.Names, p.printed.Names = r.names, r.names
 	return p
 }
 

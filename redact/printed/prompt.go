@@ -45,22 +45,30 @@ const powerline = "\ue0b0"
 // promptOf returns the prompt that a line starts with.
 func promptOf(line []byte) (p prompt) {
 	p.indent = indentOf(line)
-	b := line[p.indent:]
+	at := p.indent
+	b := line[at:]
 	if len(b) == 0 {
 		return p
 	}
 	if len(b) > 4 && b[0] == '>' && b[1] == ' ' { // of a quoted mail
-		if inner := promptOf(b[2:]); inner.end > 0 && inner.indent == 0 && inner.last != '>' {
-			inner.quote = line[:p.indent+2]
-			inner.end += p.indent + 2
+		if inner := promptOf(b[2:min(len(b), maxPrompt)]); inner.end > 0 && inner.indent == 0 && inner.last != '>' {
+			inner.quote = line[:at+2]
+			inner.end += at + 2
 			return inner
 		}
 	}
 	if b[0] == 'I' && bytes.HasPrefix(b, []byte("In [")) { // of IPython
 		if n := bytes.Index(b[:min(len(b), 16)], []byte("]: ")); n > 0 {
-			p.head, p.last, p.end = python, '>', p.indent+n+len("]: ")
+			p.head, p.last, p.end = python, '>', at+n+len("]: ")
 			return p
 		}
+	}
+	for b[0] == '<' { // of HTML: <pre><code>$
+		n := bytes.IndexByte(b[:min(len(b), maxTag)], '>') + 1
+		if n == 0 || n == len(b) || b[n] == ' ' {
+			break
+		}
+		at, b = at+n, b[n:]
 	}
 	for i := 0; i < len(b) && i < maxPrompt; i++ {
 		c := b[i]
@@ -71,12 +79,12 @@ func promptOf(line []byte) (p prompt) {
 				continue
 			}
 			p.head, p.last, p.bare = b[:i], c, i == 0 && c == '#'
-			p.end = p.indent + i + 1
+			p.end = at + i + 1
 			return p
 		case c == '+' && i == 0: // of set -x
 			n := len(b) - len(bytes.TrimLeft(b, "+"))
 			if len(b) > n+1 && n < 8 && b[n] == ' ' && b[n+1] > ' ' {
-				p.last, p.end = c, p.indent+n
+				p.last, p.end = c, at+n
 				return p
 			}
 		case c >= 0xC2:
@@ -88,17 +96,17 @@ func promptOf(line []byte) (p prompt) {
 				i = bytes.LastIndex(b[:min(len(b), maxPrompt)], []byte(powerline))
 			}
 			p.head, p.last = b[:i], c
-			p.end = p.indent + i + n
+			p.end = at + i + n
 			if i > 0 && bytes.IndexByte(b[:i], '"') >= 0 {
 				return prompt{indent: p.indent}
 			}
 			if rest := b[i+n:]; n < len("\u2570\u2500") { // a prompt may have more behind it
-				if at := bytes.LastIndex(rest[:min(len(rest), maxPrompt)], []byte("\u2717 ")); at >= 0 {
-					p.end += at + len("\u2717 ")
+				if dirty := bytes.LastIndex(rest[:min(len(rest), maxPrompt)], []byte("\u2717 ")); dirty >= 0 {
+					p.end += dirty + len("\u2717 ")
 				} else {
 					p.dir = p.end + directoryLen(rest)
 				}
-			} else if inner := promptOf(rest); inner.end > 0 && len(inner.head) < 8 {
+			} else if inner := promptOf(rest[:min(len(rest), maxPrompt)]); inner.end > 0 && len(inner.head) < 8 {
 				p.end += inner.end
 			}
 			return p
@@ -133,6 +141,9 @@ func glyphLen(b []byte) int {
 
 // maxPrompt is how long a prompt is at most, in bytes.
 const maxPrompt = 120
+
+// maxTag is how long a tag of HTML before a prompt is at most, in bytes.
+const maxTag = 64
 
 // isHead reports whether b is what a prompt has before its last byte.
 func isHead(b []byte, last byte) bool {
