@@ -12,18 +12,20 @@ func (f *Finder) Prints(line []byte) bool {
 	if len(line) > maxCommand {
 		return false
 	}
+	f.comment = false
 	return f.prints(line, false)
 }
 
 // PrintsWords is Prints for the words of a command.
 func (f *Finder) PrintsWords(words [][]byte) bool {
-	f.buf, f.tried = f.buf[:0], 0
+	f.buf, f.tried, f.ofProgram = f.buf[:0], 0, false
+	f.comment = false
 	return f.stage(words[:min(len(words), maxWords)], false, noFlow, 0) == secretFlow
 }
 
 // prints is Prints for a line of a shell or, if ofProgram, of another program.
 func (f *Finder) prints(line []byte, ofProgram bool) bool {
-	f.buf, f.tried = f.buf[:0], 0
+	f.buf, f.tried, f.ofProgram = f.buf[:0], 0, ofProgram
 	return f.line(line, 0) || foldIndex(line[:min(len(line), len(" select "))], "select ") >= 0 && f.isSelection(line) || ofProgram && (f.isReference(line) || f.isCode(line))
 }
 
@@ -194,6 +196,8 @@ func (f *Finder) stage(words [][]byte, nested bool, in flow, depth int) flow {
 		return noFlow
 	}
 	switch {
+	case p.kind == statement && !f.ofProgram:
+		return noFlow
 	case p.kind == echo:
 		if nested || f.hasVariable(args) {
 			return secretFlow
@@ -238,6 +242,10 @@ func (f *Finder) matches(pattern []part, args [][]byte, depth int) bool {
 				}
 			}
 			continue
+		case '?':
+			if f.comment {
+				return false // # pass it on
+			}
 		case 'N':
 			return f.isWrapped(args[at:], depth)
 		}

@@ -28,6 +28,7 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 			before, i = lex.Span{From: i, To: end}, end+1
 			continue
 		}
+		f.comment = p.bare
 		below, ok := f.command(t, i+p.end, end, p.isOfProgram())
 		if !ok && p.dir > 0 {
 			below, ok = f.command(t, i+p.dir, end, false)
@@ -49,6 +50,7 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 func (f *Finder) Line(line []byte, below *bool) bool {
 	p := promptOf(line)
 	if p.end > 0 && (!*below || len(p.head) > 0 || p.last == '$') {
+		f.comment = p.bare
 		*below = f.prints(line[p.end:], p.isOfProgram())
 		return false
 	}

@@ -14,10 +14,11 @@ import (
 type kind uint8
 
 const (
-	source  kind = iota // may print a secret of its own
-	wrapper             // runs a command that is among its arguments
-	echo                // prints its arguments
-	filter              // prints what it reads
+	source    kind = iota // may print a secret of its own
+	wrapper               // runs a command that is among its arguments
+	echo                  // prints its arguments
+	statement             // no program: what another one reads
+	filter                // prints what it reads
 )
 
 // A program is what the table has of one.
@@ -53,7 +54,7 @@ var programs = sync.OnceValue(func() map[string]*program {
 	for _, row := range [...]struct {
 		kind  kind
 		names string
-	}{{wrapper, wrappers}, {echo, echoes}, {filter, filters}} {
+	}{{statement, statements}, {wrapper, wrappers}, {echo, echoes}, {filter, filters}} {
 		for name := range strings.FieldsSeq(row.names) {
 			of(name).kind = row.kind
 		}

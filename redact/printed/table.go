@@ -119,6 +119,9 @@ Get-Secret Get-AzKeyVaultSecret ConvertFrom-SecureString Get-SecretInfo|-AsPlain
 Unprotect-CmsMessage|
 `
 
+// statements are commands that a program other than a shell reads: of Redis.
+const statements = "get GET hget HGET mget MGET getex GETEX hgetall HGETALL hvals HVALS lrange LRANGE smembers SMEMBERS"
+
 // wrappers are programs that run a command which is among their arguments.
 const wrappers = "sudo doas env time command exec nohup builtin noglob watch xargs nice ionice timeout stdbuf unbuffer setsid chroot nsenter unshare ssh mosh sshpass bash sh zsh dash ash ksh fish " +
 	"su runuser eval busybox systemd-run poetry pipenv bundle npx uv vagrant wsl flatpak toolbox distrobox proxychains torsocks firejail script tmux screen direnv nix-shell nix devbox mise asdf rtx faketime strace ltrace parallel caffeinate winpty gosu setpriv catchsegv ts kubectx if while until then do else cmd"
