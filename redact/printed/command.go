@@ -25,6 +25,9 @@ func (f *Finder) PrintsWords(words [][]byte) bool {
 
 // prints is Prints for a line of a shell or, if ofProgram, of another program.
 func (f *Finder) prints(line []byte, ofProgram bool) bool {
+	if cap(f.buf) > maxKept {
+		f.buf = nil
+	}
 	f.buf, f.tried, f.ofProgram = f.buf[:0], 0, ofProgram
 	return f.line(line, 0) || foldIndex(line[:min(len(line), len(" select "))], "select ") >= 0 && f.isSelection(line) || ofProgram && (f.isReference(line) || f.isCode(line))
 }
@@ -363,7 +366,8 @@ func (f *Finder) hasVariable(words [][]byte) bool {
 }
 
 const (
-	maxWords = 48 // of a command
-	maxDepth = 3  // of commands in commands
-	maxTried = 6  // words of wrappers that may be programs
+	maxKept  = 64 << 10 // bytes of memory that are kept from one command to the next
+	maxWords = 48       // of a command
+	maxDepth = 3        // of commands in commands
+	maxTried = 6        // words of wrappers that may be programs
 )

@@ -77,10 +77,10 @@ func (f *Finder) command(t []byte, i, end int, ofProgram bool) (below int, ok bo
 		continued := isContinued(line) || isMore(t[end+1:])
 		switch {
 		case continued:
-			f.joined = append(f.joined, bytes.TrimRight(line, " \r\\`")...)
+			f.joined = append(f.joined, bytes.TrimRight(line[:min(len(line), maxCommand)], " \r\\`")...)
 			f.joined = append(f.joined, ' ')
 		case f.isFull(t, bytes.LastIndexByte(t[:end], '\n')+1, end):
-			f.joined = append(f.joined, line...)
+			f.joined = append(f.joined, line[:min(len(line), maxCommand)]...)
 		default:
 			return below, false
 		}
@@ -99,7 +99,7 @@ func (f *Finder) command(t []byte, i, end int, ofProgram bool) (below int, ok bo
 			continue
 		}
 		n := len(f.joined)
-		f.joined = append(f.joined, line...)
+		f.joined = append(f.joined, line[:min(len(line), maxCommand)]...)
 		if f.prints(f.joined, ofProgram) {
 			return end + 1, true
 		}
