@@ -7,7 +7,7 @@
 // functions are found by packages formats, shell and call. Decoded texts are scanned
 // like others.
 //
-// The files, from the top: find, encoded, screen, scan, columns, described, keys, look,
+// The files, from the top: find, encoded, scan, columns, described, keys, look,
 // markup, assignment, pairs, prompts, under, settings, scanner.
 package credential
 
@@ -15,6 +15,7 @@ import (
 	"bytes"
 
 	"auditproxy/redact/lex"
+	"auditproxy/redact/printed"
 )
 
 // Find returns the credentials in text, in order and apart, in the
@@ -53,7 +54,8 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 		if bytes.Contains(text, []byte("000")) { // of an offset
 			s.dumps()
 		}
-		s.screened()
+		printed.Widen(text, s.found)
+		s.merge()
 	}
 	s.text, s.values.Text = nil, nil
 	return s.found

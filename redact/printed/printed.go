@@ -1,9 +1,9 @@
 // Package printed finds the secrets that commands print, below them in what a terminal shows.
 //
 // A command is behind a prompt. If its purpose is to print a secret, the lines below it
-// are secrets, until the next prompt.
+// are secrets, until the next prompt. Widen follows a secret over a terminal's last column.
 //
-// The files, from the top: printed, prompt, members, command, program, table, finder.
+// The files, from the top: printed, prompt, members, command, program, table, screen, finder.
 package printed
 
 import (
@@ -230,8 +230,5 @@ func isProse(line []byte) bool {
 	return words >= 5 && 4*plain >= 3*words
 }
 
-const (
-	usualWidth = 80 // code points
-	leastWidth = 60 // code points
-	maxJoined  = 8  // lines of a command
-)
+// maxJoined is on how many lines a command is at most.
+const maxJoined = 8

@@ -1,4 +1,4 @@
-package credential
+package printed
 
 import (
 	"bytes"
@@ -9,23 +9,24 @@ import (
 )
 
 // Widths of a terminal, in code points: the one that most have, and the least that a text
-// may show of another one.
+// may show of another one. A line of it has maxLine bytes at most.
 const (
 	usualWidth = 80
 	leastWidth = 60
+	maxLine    = 256 * utf8.UTFMax
 )
 
-// screened widens the credentials that a terminal breaks at its last column by what it shows
-// of them on the next line.
-func (s *Scanner) screened() {
-	t, width := s.text, 0
-	for k := range s.found {
-		c := &s.found[k]
+// Widen widens the credentials in t, in order, that a terminal breaks at its last column by
+// what it shows of them on the next line.
+func Widen(t []byte, found []lex.Span) {
+	width := 0
+	for k := range found {
+		c := &found[k]
 		if bytes.IndexByte(t[c.From:c.To], '\n') >= 0 {
 			continue // it has ended on a line of its own
 		}
-		for c.To < len(t) && t[c.To] == '\n' && (k+1 == len(s.found) || s.found[k+1].From > c.To) {
-			line := t[max(bytes.LastIndexByte(t[:c.To], '\n')+1, c.To-utf8.UTFMax*maxPair):c.To]
+		for c.To < len(t) && t[c.To] == '\n' && (k+1 == len(found) || found[k+1].From > c.To) {
+			line := t[max(bytes.LastIndexByte(t[:c.To], '\n')+1, c.To-maxLine):c.To]
 			n := utf8.RuneCount(line)
 			if n < leastWidth || bytes.IndexByte(line, 0x1B) >= 0 {
 				break
@@ -51,7 +52,6 @@ func (s *Scanner) screened() {
 			c.To = to
 		}
 	}
-	s.merge()
 }
 
 // screenWidth returns the number of code points that several lines of the text have and
