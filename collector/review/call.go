@@ -232,6 +232,13 @@ func newFacts(m *audit.Member, v []byte) []fact {
 		f.Value = strings.Join(values(v), ", ")
 	case audit.TypePeer:
 		f.Value = strings.Join(values(v), " ")
+		_ = jsontext.Members(v, func(name, v []byte) bool {
+			if unquote(name) != "name" {
+				return true
+			}
+			f.Link = link("/calls", m.Name, unquote(v))
+			return false
+		})
 	case audit.TypeCommand:
 		var parts []fact
 		_ = jsontext.Members(v, func(name, v []byte) bool {

@@ -28,14 +28,14 @@ type callsPage struct {
 // More reports whether a condition with a folded field is active.
 func (p callsPage) More() bool {
 	f := p.Filter
-	return p.When.From+p.When.To+f.Kind+f.ErrorType+f.Host+f.User+f.Session+f.Server+f.Method+f.Tier+f.Decision+f.Rule+f.Risk+f.Detector != "" || f.Anomalous
+	return p.When.From+p.When.To+f.Kind+f.ErrorType+f.Host+f.User+f.Client+f.Session+f.Server+f.Method+f.Tier+f.Decision+f.Rule+f.Risk+f.Detector+f.Approver != "" || f.Anomalous
 }
 
 // A chip is one active condition.
 type chip struct{ Name, Value, Without string }
 
 // filterNames are the parameters that select records.
-var filterNames = []string{"text", "op", "outcome", "error", "host", "user", "session", "server", "method", "tier", "kind", "anomalous", "decision", "rule", "risk", "detector"}
+var filterNames = []string{"text", "op", "outcome", "error", "host", "user", "client", "session", "server", "method", "tier", "kind", "anomalous", "decision", "rule", "risk", "detector", "by"}
 
 // maxValue is the most bytes of a condition.
 const maxValue = 8 << 10
@@ -69,6 +69,7 @@ func (s *Server) filter(q url.Values, more ...string) (store.Filter, when, error
 		Tier:      q.Get("tier"),
 		Host:      q.Get("host"),
 		User:      q.Get("user"),
+		Client:    q.Get("client"),
 		Session:   strings.TrimSpace(q.Get("session")),
 		Server:    q.Get("server"),
 		ErrorType: q.Get("error"),
@@ -78,6 +79,7 @@ func (s *Server) filter(q url.Values, more ...string) (store.Filter, when, error
 		Rule:      q.Get("rule"),
 		Risk:      q.Get("risk"),
 		Detector:  q.Get("detector"),
+		Approver:  q.Get("by"),
 	}, w, err
 }
 

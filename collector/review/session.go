@@ -19,6 +19,7 @@ type sessionsPage struct {
 	Problems []problem
 	Host     string
 	User     string
+	Client   string
 	Sessions []stated
 	Older    string
 }
@@ -54,25 +55,25 @@ func (s *Server) stated(se store.Session, p proof) stated {
 
 func (s *Server) sessions(r *http.Request) (page, error) {
 	q := r.URL.Query()
-	if err := cmp.Or(known(q, slices.Concat(timeNames, []string{"host", "user", "problem", "after"})...), oneOf(q, "problem", problemWords()...)); err != nil {
+	if err := cmp.Or(known(q, slices.Concat(timeNames, []string{"host", "user", "client", "problem", "after"})...), oneOf(q, "problem", problemWords()...)); err != nil {
 		return page{}, err
 	}
 	w, err := s.when(q, "7d")
 	if err != nil {
 		return page{}, err
 	}
-	f := store.SessionFilter{Window: w.ahead(), Host: q.Get("host"), User: q.Get("user"), Problem: q.Get("problem"), After: q.Get("after")}
+	f := store.SessionFilter{Window: w.ahead(), Host: q.Get("host"), User: q.Get("user"), Client: q.Get("client"), Problem: q.Get("problem"), After: q.Get("after")}
 	list, err := s.data.Sessions(r.Context(), f, pageSize+1)
 	if err != nil {
 		return page{}, err
 	}
 	base := w.values()
-	for name, v := range map[string]string{"host": f.Host, "user": f.User, "problem": f.Problem} {
+	for name, v := range map[string]string{"host": f.Host, "user": f.User, "client": f.Client, "problem": f.Problem} {
 		if v != "" {
 			base.Set(name, v)
 		}
 	}
-	body := sessionsPage{When: w, Problem: f.Problem, Host: f.Host, User: f.User}
+	body := sessionsPage{When: w, Problem: f.Problem, Host: f.Host, User: f.User, Client: f.Client}
 	if len(list) > pageSize {
 		list = list[:pageSize]
 		body.Older = with("/sessions", base, "after", list[pageSize-1].SessionID)

@@ -19,6 +19,7 @@ type Filter struct {
 	Tier      string
 	Host      string
 	User      string
+	Client    string // the name that it gives, or its client_id
 	Session   string
 	Server    string
 	ErrorType string
@@ -28,6 +29,7 @@ type Filter struct {
 	Rule      string // of the decision
 	Risk      string // a category or a level
 	Detector  string
+	Approver  string // who answered the question about the call
 }
 
 // AnyKind is the Kind that chooses records of every kind.
@@ -72,6 +74,12 @@ func (f Filter) where() (string, args) {
 		if eq.value != "" {
 			and(eq.column+" = {"+eq.column+":String}", eq.column, eq.value)
 		}
+	}
+	if f.Client != "" {
+		and("(client_name = {client:String} OR client_id = {client:String})", "client", f.Client)
+	}
+	if f.Approver != "" {
+		and("(approval_outcome != '' AND JSONExtractString(approval, 'by') = {approver:String})", "approver", f.Approver)
 	}
 	if f.Operation != "" {
 		and("has(ops, {operation:String})", "operation", f.Operation)

@@ -61,6 +61,7 @@ type SessionFilter struct {
 	Window  Window // in which they were active
 	Host    string
 	User    string
+	Client  string // the name that it gives, or its client_id
 	Problem string // "": all; quiet, died, open, missing, anomalies, gaps, errors
 	After   string // a session_id: only those that began before it, by their id
 }
@@ -92,6 +93,7 @@ func (r *Reader) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Se
 	}
 	and(f.Host, "host", "host = {host:String}")
 	and(f.User, "user", "user = {user:String}")
+	and(f.Client, "client", "(client_name = {client:String} OR client_id = {client:String})")
 	and(f.After, "after", "session_id < {after:String}")
 	if p := problems[f.Problem]; p != "" {
 		where += " AND " + p

@@ -41,7 +41,7 @@ func (m *maker) record(kind audit.Kind) audit.Record {
 	m.at = m.at.Add(1373 * time.Millisecond)
 	r := audit.Record{
 		Kind: kind, RecordID: audit.NewID(m.at), SessionID: m.session, Seq: m.seq, TS: m.at, Duration: -1,
-		Host: m.host, User: "ann", Server: audit.Peer{Name: "libtmux", Version: "1"}, Client: audit.Peer{Name: "agent"},
+		Host: m.host, User: "ann", Server: audit.Peer{Name: "libtmux", Version: "1"}, ClientID: m.host + "'s id", Client: audit.Peer{Name: "agent " + m.host},
 	}
 	m.seq++
 	return r
@@ -383,6 +383,11 @@ func testFilters(t *testing.T, f fixture) {
 		{"it filters by level", store.Filter{Risk: "low"}, 32},
 		{"it filters by detector", store.Filter{Detector: "kill", Decision: "deny"}, 8},
 		{"it finds no part of a detector", store.Filter{Detector: "kil"}, 0},
+		{"it filters by client", store.Filter{Client: "agent beta"}, 2},
+		{"it finds no part of a client", store.Filter{Client: "agent"}, 0},
+		{"it takes the id that a client gives", store.Filter{Client: "alpha's id"}, 51},
+		{"it filters by approver", store.Filter{Approver: "bob"}, 4},
+		{"it finds no other approver", store.Filter{Approver: "bo"}, 0},
 	} {
 		got, err := f.Calls(t.Context(), tt.f, store.Page{Limit: 100})
 		if err != nil || len(got.Lines) != tt.want {
@@ -397,7 +402,7 @@ func testHostile(t *testing.T, f fixture) {
 	for _, s := range texts {
 		for name, q := range map[string]store.Filter{
 			"operation": {Operation: s}, "host": {Host: s}, "session": {Session: s}, "outcome": {Outcome: s}, "kind": {Kind: s}, "text": {Text: s + " nowhere"},
-			"decision": {Decision: s}, "rule": {Rule: s}, "risk": {Risk: s}, "detector": {Detector: s},
+			"decision": {Decision: s}, "rule": {Rule: s}, "risk": {Risk: s}, "detector": {Detector: s}, "client": {Client: s}, "approver": {Approver: s},
 		} {
 			q.Window = week
 			got, err := f.Calls(t.Context(), q, store.Page{Limit: 10})
@@ -462,6 +467,12 @@ func testSession(t *testing.T, f fixture) {
 	}
 	if sum, err = f.Summary(t.Context(), one, 1000, 1); err != nil || sum.Last != 1000 || sum.More || len(sum.Operations) > 0 {
 		t.Errorf("Summary behind the end: %+v, %v, want none", sum, err)
+	}
+	for client, n := range map[string]int{"agent alpha": 1, "agent beta": 2, "beta's id": 2, "agent": 0, "' OR 1=1 --": 0} {
+		list, err := f.Sessions(t.Context(), store.SessionFilter{Window: week, Client: client}, 10)
+		if err != nil || len(list) != n {
+			t.Errorf("sessions of the client %q: %d, %v, want %d", client, len(list), err, n)
+		}
 	}
 	for problem, n := range map[string]int{"": 3, "died": 1, "missing": 1, "open": 1, "gaps": 1, "anomalies": 2, "running": 1, "quiet": 0, "errors": 2} {
 		list, err := f.Sessions(t.Context(), store.SessionFilter{Window: week, Problem: problem}, 10)
