@@ -76,6 +76,11 @@ const (
 	timedCalls = 1_000_000
 )
 
+// maxTimedName is the most bytes of a tool's name whose latency is read: 256 code
+// points, the longest that a proxy records. Parameters are in the head of a request,
+// which longer names of other producers would make too large.
+const maxTimedName = 1 << 10
+
 // Overview counts what happened in w. An error means that nothing could be counted.
 func (r *Reader) Overview(ctx context.Context, w Window) (Overview, error) {
 	w, step := w.bounded().hours()
@@ -181,9 +186,11 @@ func (r *Reader) latency(ctx context.Context, o *Overview) error {
 	if len(o.Tools) == 0 {
 		return nil
 	}
-	names := make([]string, len(o.Tools))
-	for i, t := range o.Tools {
-		names[i] = t.Operation
+	var names []string
+	for _, t := range o.Tools {
+		if len(t.Operation) <= maxTimedName {
+			names = append(names, t.Operation)
+		}
 	}
 	rows, err := ask[latencyRow](ctx, r, "latency", `
 		SELECT operation, quantilesExactArray(0.5, 0.95, 0.99)(arrayMap(t -> toFloat64(reinterpretAsFloat32(toUInt32(bitShiftRight(t, 32)))), times)) AS latency
@@ -192,7 +199,7 @@ func (r *Reader) latency(ctx context.Context, o *Overview) error {
 		GROUP BY operation HAVING sum(length(times)) > 0`,
 		args{"from": o.Timed.From.Unix(), "to": o.Timed.To.Unix(), "names": names})
 	for _, row := range rows {
-		i := slices.Index(names, row.Operation)
+		i := slices.IndexFunc(o.Tools, func(t ToolUse) bool { return t.Operation == row.Operation })
 		o.Tools[i].Latency = row.Latency
 	}
 	return err

@@ -172,6 +172,7 @@ func TestStore(t *testing.T) {
 	t.Run("rewritten", func(t *testing.T) { testRewritten(t, f, records) })
 	t.Run("bounded effects", func(t *testing.T) { testBoundedEffects(t, f) })
 	t.Run("many definitions", func(t *testing.T) { testManyDefinitions(t, f) })
+	t.Run("long name", func(t *testing.T) { testLongName(t, f) })
 	t.Run("removed", func(t *testing.T) { testRemoved(t, f) })
 	t.Run("many sessions", func(t *testing.T) { testManySessions(t, f) })
 }
@@ -878,6 +879,23 @@ func testRemoved(t *testing.T, f fixture) {
 	lines, err := f.Timeline(t.Context(), se, 1, 3)
 	if err != nil || len(lines) != 1 || lines[0].Seq != 5000 {
 		t.Errorf("Timeline = %v, %v, want the last record", lines, err)
+	}
+}
+
+// testLongName: names that fit in no head of a request keep the latency of no other
+// tool from being read.
+func testLongName(t *testing.T, f fixture) {
+	m := newMaker(9, "gamma")
+	m.at = base.AddDate(0, 0, 1)
+	f.insert(t, 3_000_000, m.calls("short", `{}`), m.calls(strings.Repeat("\u05d0", 1<<18), `{}`), m.calls(strings.Repeat("A", 1<<20), `{}`))
+	got, err := f.Overview(t.Context(), store.Window{From: m.at.Truncate(time.Hour), To: m.at.Add(time.Hour)})
+	if err != nil || len(got.Failed) > 0 || len(got.Tools) != 3 {
+		t.Fatalf("Overview = %d tools, failed %.200v, %v, want 3 and none", len(got.Tools), got.Failed, err)
+	}
+	for _, tool := range got.Tools {
+		if timed := len(tool.Latency) > 0; timed != (tool.Operation == "short") {
+			t.Errorf("the latency of %.20s is %v", tool.Operation, tool.Latency)
+		}
 	}
 }
 
