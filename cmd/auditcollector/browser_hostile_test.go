@@ -31,6 +31,7 @@ func (s *site) testHostile(t *testing.T) {
 	for _, path := range paths {
 		tb.harmless(path)
 	}
+	s.directions(tb, session)
 	tb.open("/calls?span=1h")
 	if rows := strings.Join(tb.texts("td.what"), "\n"); !strings.Contains(rows, hostile[0]) {
 		t.Errorf("the calls do not show %q as it is:\n%.2000s", hostile[0], rows)
@@ -53,10 +54,37 @@ func (tb *tab) harmless(path string) {
 	if steers := eval[bool](tb, `/[\u202e\u2066\u200b\x1b\x07]/.test(document.body.textContent)`); steers {
 		tb.t.Errorf("%s has what steers or hides", path)
 	}
-	for _, width := range []int64{1280, 390} {
+	if left := eval[bool](tb, `document.body.textContent.includes("Not read")`); left {
+		tb.t.Errorf("%s leaves a part out: %.2000s", path, eval[string](tb, "document.body.innerText"))
+	}
+	for _, width := range []int64{1280, 640, 390, 320} {
 		tb.show(width, "light")
 		if wide := tb.wide(); len(wide) > 0 {
 			tb.t.Errorf("%s at %d pixels is wider than the window: %q", path, width, wide)
+		}
+	}
+}
+
+// directions checks that names which run from right to left stay where they are in a
+// line: whoever chooses them could exchange client and server, or who and where.
+func (s *site) directions(tb *tab, session string) {
+	tb.t.Helper()
+	tb.show(1280, "light")
+	for _, path := range []string{"/sessions", "/sessions/" + session, "/calls?kind=any", "/destinations"} {
+		tb.open(path)
+		// Neighbours in one line, one of them such a name, the second left of the first.
+		swapped := eval[[]string](tb, `(() => {
+			const places = [], walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+			for (let n; n = walk.nextNode();) for (const m of n.data.matchAll(/[\u0590-\u05ff]+|[A-Za-z0-9]+/g)) {
+				const r = document.createRange();
+				r.setStart(n, m.index), r.setEnd(n, m.index + m[0].length);
+				places.push([m[0], n.parentElement.closest("p, td, th, li, dd, h1"), r.getBoundingClientRect()]);
+			}
+			return places.slice(1).map((b, i) => [places[i], b]).filter(([a, b]) => /[\u0590-\u05ff]/.test(a[0] + b[0]) && a[1] && a[1] === b[1] && Math.abs(a[2].top - b[2].top) < 3 && b[2].width && b[2].left < a[2].left)
+				.map(([a, b]) => a[0] + " is behind " + b[0] + " in " + a[1].outerHTML.slice(0, 300));
+		})()`)
+		if len(swapped) > 0 {
+			tb.t.Errorf("%s: %q", path, swapped)
 		}
 	}
 }

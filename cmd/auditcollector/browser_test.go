@@ -352,6 +352,9 @@ func (s *site) testPages(t *testing.T) {
 					t.Errorf("%s: %s", scheme, problem)
 				}
 			}
+			if unnamed := eval[[]string](tb, `[...document.querySelectorAll("table")].filter(e => !e.ariaLabel && !document.getElementById(e.getAttribute("aria-labelledby"))).map(e => e.innerText.slice(0, 80))`); len(unnamed) > 0 {
+				t.Errorf("tables without a name: %q", unnamed)
+			}
 			ground := eval[string](tb, `getComputedStyle(document.body).backgroundColor`)
 			if got := brightness(t, ground); got > 60 {
 				t.Errorf("in the dark the ground is %s", ground)
@@ -362,6 +365,56 @@ func (s *site) testPages(t *testing.T) {
 		})
 	}
 	tb.t = t
+	s.forced(tb)
+	s.printed(tb)
+}
+
+// emulate emulates a medium with a feature of the user's.
+func (tb *tab) emulate(medium, feature, value string) {
+	tb.t.Helper()
+	tb.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Media: medium, Features: []*emulation.MediaFeature{{Name: feature, Value: value}},
+		})
+		return err
+	}))
+}
+
+// forced checks that what only a colour shows is seen where the user's own colours
+// are the only ones: which entry is chosen, and the key of the chart.
+func (s *site) forced(tb *tab) {
+	tb.t.Helper()
+	tb.emulate("", "forced-colors", "active")
+	for path, lists := range map[string][]string{"/": {".top nav", ".spans"}, "/sessions": {".top nav", ".pills"}, "/alerts": {".pills"}} {
+		tb.open(path)
+		for _, list := range lists {
+			if looks := eval[[]string](tb, `["[aria-current]", ":not([aria-current])"].map(which => (s => s.borderBottomColor + s.backgroundColor)(getComputedStyle(document.querySelector(`+strconv.Quote(list+" a")+` + which))))`); looks[0] == looks[1] {
+				tb.t.Errorf("%s: the chosen entry of %s looks like the others: %q", path, list, looks)
+			}
+		}
+	}
+	tb.open("/")
+	if keys := eval[[]string](tb, `[...document.querySelectorAll(".key")].map(e => (s => s.backgroundColor + s.backgroundImage)(getComputedStyle(e)))`); len(keys) != 3 || keys[0] == keys[1] || keys[1] == keys[2] {
+		tb.t.Errorf("the chart's keys are %q", keys)
+	}
+}
+
+// printed checks that a print says which time and which conditions it is about.
+func (s *site) printed(tb *tab) {
+	tb.t.Helper()
+	tb.emulate("print", "prefers-color-scheme", "light")
+	for path, want := range map[string][]string{
+		"/calls?user=ann": {"#span"}, "/sessions?host=ws-ann&problem=errors": {"#span", "#host", ".pills [aria-current]"}, "/alerts?rule=x": {"#rule", ".pills [aria-current]"},
+		"/": {".spans [aria-current]"}, "/decisions?from=2026-01-01": {"#from"},
+	} {
+		tb.open(path)
+		for _, selector := range want {
+			if seen := eval[bool](tb, `document.querySelector(`+strconv.Quote(selector)+`).checkVisibility()`); !seen {
+				tb.t.Errorf("a print of %s is without %s", path, selector)
+			}
+		}
+	}
+	tb.emulate("", "prefers-color-scheme", "light")
 }
 
 // brightness is the mean of the parts of a CSS colour.

@@ -145,4 +145,6 @@ var hostile = []string{
 	`{{.Tenant}}${7*7}`,
 	`=HYPERLINK("http://evil.example","x")`,
 	`../../etc/passwd?op=x#y`,
+	strings.Repeat("W", 300),
+	"\u05d0\u05d1\u05d2",
 }
