@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
@@ -120,16 +119,13 @@ func (a *app) startCounting(ctx context.Context, src *proof.Source, selection pr
 }
 
 func (a *app) keepKeys(file string, checker *verify.Checker) error {
-	if file == "" {
-		dir := cli.ConfigHome(a.env)
-		if dir == "" {
-			return errors.New("there is no home directory to keep keys in: name a file with --trust")
-		}
-		file = filepath.Join(dir, "auditcollector", "trust")
+	file, err := evidencereport.KeysFile(file, cli.ConfigHome(a.env), "auditcollector")
+	if err != nil {
+		return err
 	}
 	hosts, changed, err := evidencereport.Keep(file, checker.Unknown())
-	for _, key := range changed {
-		fmt.Fprintln(a.stderr, terminal.EscapeMessage(fmt.Sprintf("auditcollector: %q has another key of this host than %s", file, key)))
+	for _, change := range changed {
+		fmt.Fprintln(a.stderr, terminal.EscapeMessage("auditcollector: "+change.Error()))
 	}
 	checker.Trust(hosts...)
 	return err

@@ -276,7 +276,7 @@ func TestVerifyTrust(t *testing.T) {
 	// A host's key that changes after its first use is not trusted.
 	other := evidencetest.NewHost("build-7", time.Now())
 	changed := f.export(t, []*evidencetest.Session{other.Session(evidencetest.Plan{Calls: 3})})
-	if out := runApp(t, f.dir, "verify", "--file", changed, "--trust", kept, "--trust-on-first-use"); !strings.Contains(out, "has another key of this host") || !strings.HasSuffix(out, "exit 2\n") {
+	if out := runApp(t, f.dir, "verify", "--file", changed, "--trust", kept, "--trust-on-first-use"); !strings.Contains(out, "has another key of this host") || !strings.Contains(out, `add the line "host `) || !strings.HasSuffix(out, "exit 2\n") {
 		t.Errorf("another key: %s", out)
 	}
 	// Sessions without evidence are never called verified.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -130,17 +129,14 @@ func (a *app) compareWith(o verifyOptions) (engine.Config, error) {
 
 // keepKeys returns what trusts keys on first use, and keeps them in a file.
 func (a *app) keepKeys(file string) (func([]string) ([]string, error), error) {
-	if file == "" {
-		dir := cli.ConfigHome(a.env)
-		if dir == "" {
-			return nil, errors.New("there is no home directory to keep keys in: name a file with --trust")
-		}
-		file = filepath.Join(dir, "auditproxy", "trust")
+	file, err := evidencereport.KeysFile(file, cli.ConfigHome(a.env), "auditproxy")
+	if err != nil {
+		return nil, err
 	}
 	return func(found []string) ([]string, error) {
 		hosts, changed, err := evidencereport.Keep(file, found)
-		for _, key := range changed {
-			a.say(fmt.Errorf("%q has another key of this host than %s", file, key))
+		for _, change := range changed {
+			a.say(change)
 		}
 		return hosts, err
 	}, nil

@@ -101,10 +101,22 @@ func ReadAllCheckpoints(names []string) (sessions []verify.Checkpoint, logs [][]
 	return sessions, logs, nil
 }
 
+// KeysFile returns the file in which a program keeps the keys that it trusts on first
+// use: the named one, or one in configHome, which is "" without a home directory.
+func KeysFile(named, configHome, program string) (string, error) {
+	switch {
+	case named != "":
+		return named, nil
+	case configHome == "":
+		return "", errors.New("there is no home directory to keep keys in: name a file with --trust")
+	}
+	return filepath.Join(configHome, program, "trust"), nil
+}
+
 // Keep trusts keys on first use. It adds those of hosts that the trust file, which
-// may be missing, has no key of, and returns all hosts' keys in it. Keys of hosts
-// that have another one there are changed.
-func Keep(name string, found []string) (hosts, changed []string, err error) {
+// may be missing, has no key of, and returns all hosts' keys in it. Each key of a host
+// that has another one there is in changed.
+func Keep(name string, found []string) (hosts []string, changed []error, err error) {
 	trust, err := ReadTrust(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = os.MkdirAll(filepath.Dir(name), 0o700)
@@ -121,7 +133,7 @@ func Keep(name string, found []string) (hosts, changed []string, err error) {
 		switch {
 		case slices.Contains(trust.Hosts, key):
 		case has[hostOf(key)]:
-			changed = append(changed, key)
+			changed = append(changed, fmt.Errorf("%q has another key of this host than %s: ask its owner whether the key was replaced; if it was, add the line \"host %[2]s\" to the file", name, key))
 		default:
 			trust.Hosts = append(trust.Hosts, key)
 			lines.WriteString("host " + key + "\n")
