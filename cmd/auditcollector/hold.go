@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os/user"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
@@ -190,28 +188,11 @@ func newListHoldsCmd(a *app) *cobra.Command {
 }
 
 func (a *app) writeHolds(holds []retention.Hold, format string) error {
-	out := bufio.NewWriter(a.stdout)
-	if format == "json" {
-		for _, h := range holds {
-			if err := terminal.PrintJSON(out, h); err != nil {
-				return err
-			}
-		}
-		return out.Flush()
-	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if len(holds) > 0 {
-		fmt.Fprintln(t, "HOLD\tKEEPS\tSINCE\tBY\tREASON\tREMOVED")
-	}
-	for _, h := range holds {
+	return terminal.PrintList(a.stdout, holds, format, "HOLD\tKEEPS\tSINCE\tBY\tREASON\tREMOVED", func(h retention.Hold) []string {
 		removed := "-"
 		if h.Removed != nil {
 			removed = h.Removed.At.Format(time.DateTime) + " by " + h.Removed.Who + ": " + h.Removed.Reason
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", h.ID, escape.Text(h.String()), h.At.Format(time.DateTime), escape.Text(h.Who), escape.Text(cmp.Or(h.Reason, "-")), escape.Text(removed))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return out.Flush()
+		return []string{h.ID.String(), h.String(), h.At.Format(time.DateTime), h.Who, cmp.Or(h.Reason, "-"), removed}
+	})
 }

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
-	"auditproxy/schemas/escape"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -61,28 +58,11 @@ func (c config) retentionJob(s *store.Store, r prometheus.Registerer, log *zap.L
 }
 
 func writeRemovals(w io.Writer, list []retention.Removal, format string) error {
-	out := bufio.NewWriter(w)
-	if format == "json" {
-		for _, r := range list {
-			if err := terminal.PrintJSON(out, r); err != nil {
-				return err
-			}
-		}
-		return out.Flush()
-	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if len(list) > 0 {
-		fmt.Fprintln(t, "TABLE\tPARTITION\tTENANT\tBEFORE\tROWS\tRULE")
-	}
-	for _, r := range list {
+	return terminal.PrintList(w, list, format, "TABLE\tPARTITION\tTENANT\tBEFORE\tROWS\tRULE", func(r retention.Removal) []string {
 		rows := fmt.Sprint(r.Rows)
 		if r.Whole {
 			rows += " (all)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Table, r.Partition, escape.Text(r.Tenant), r.Cutoff.Format(time.DateOnly), rows, r.Rule)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return out.Flush()
+		return []string{r.Table, r.Partition, r.Tenant, r.Cutoff.Format(time.DateOnly), rows, r.Rule}
+	})
 }

@@ -6,12 +6,14 @@
 package terminal
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"auditproxy/schemas/escape"
 
@@ -77,4 +79,33 @@ func PrintJSON(w io.Writer, v any) error {
 	text := escape.AppendJSON(nil, bytes.TrimSuffix(line.Bytes(), []byte("\n")))
 	_, err := w.Write(append(text, '\n'))
 	return err
+}
+
+// PrintList writes a line of JSON for each item if format is json, and otherwise a
+// table whose first line is heads. Row returns the cells of an item, which are escaped.
+func PrintList[T any](w io.Writer, list []T, format, heads string, row func(T) []string) error {
+	out := bufio.NewWriter(w)
+	if format == "json" {
+		for _, item := range list {
+			if err := PrintJSON(out, item); err != nil {
+				return err
+			}
+		}
+		return out.Flush()
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(list) > 0 {
+		fmt.Fprintln(t, heads)
+	}
+	for _, item := range list {
+		cells := row(item)
+		for i := range cells {
+			cells[i] = escape.Text(cells[i])
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return out.Flush()
 }
