@@ -65,6 +65,33 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// TestInstall runs the README's commands that install the programs, for a user who has
+// installed nothing before.
+func TestInstall(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"bin/auditproxy", "bin/auditcollector", ".tools/libchdb/libchdb.so"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := regexp.MustCompile(`(?m)^    ((?:mkdir|install) .*)$`).FindAllStringSubmatch(readFile(t, "../README.md"), -1)
+	for _, m := range lines {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", m[1])
+		cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("command %q of README.md: %v\n%s", m[1], err, out)
+		}
+	}
+	for _, name := range []string{"auditproxy", "auditcollector", "libchdb.so"} {
+		if info, err := os.Stat(filepath.Join(dir, ".local", "bin", name)); err != nil || info.Mode().Perm()&0o100 == 0 {
+			t.Errorf("%s is not installed: %v", name, err)
+		}
+	}
+}
+
 // A reader runs the commands of the documents, in a home of its own.
 type reader struct {
 	t   *testing.T
