@@ -9,12 +9,8 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendText appends text so that a terminal or a page shows it and does
-// nothing else: control characters and escape sequences, characters that change
-// the direction of the text around them, invisible characters, and bytes that
-// are not UTF-8 become \n, \x1b, \u202e and the like. A backslash is doubled,
-// so that the result is unambiguous.
-func AppendText(dst []byte, text string) []byte {
+// appendText appends what Text returns.
+func appendText(dst []byte, text string) []byte {
 	from := 0
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -50,17 +46,21 @@ func AppendText(dst []byte, text string) []byte {
 	return append(dst, text[from:]...)
 }
 
-// Text is AppendText as a string.
+// Text returns text so that a terminal or a page shows it and does nothing else:
+// control characters and escape sequences, characters that change the direction
+// of the text around them, invisible characters, and bytes that are not UTF-8
+// become \n, \x1b, \u202e and the like. A backslash is doubled, so that the
+// result is unambiguous.
 func Text(text string) string {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c >= 0x7f || c == '\\' {
-			return string(AppendText(nil, text))
+			return string(appendText(nil, text))
 		}
 	}
 	return text
 }
 
-// AppendJSON is AppendText for JSON on one line, which stays the same JSON:
+// AppendJSON is Text for JSON on one line, which stays the same JSON:
 // characters that must not reach a terminal are inside strings there, and
 // become their escapes. Bytes that are not UTF-8 become U+FFFD.
 func AppendJSON(dst, doc []byte) []byte {
