@@ -14,6 +14,8 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector"
 	"auditproxy/collector/alert"
+	"auditproxy/collector/export"
+	"auditproxy/collector/proof"
 	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
 	"auditproxy/internal/wait"
@@ -100,12 +102,13 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	if err != nil {
 		return err
 	}
-	evidence := newEvidenceLog(cfg, store, registry, log)
-	if page != nil {
-		page.evidence = evidence
+	p := parts{
+		store: store, alerts: alerts, page: page, erased: erased, collector: c, exports: exports, evidence: newEvidenceLog(cfg, store, registry, log),
+		retain: cfg.retentionJob(store, registry, log), verification: newVerification(cfg, store, alerts, registry, log),
 	}
-	retain := cfg.retentionJob(store, registry, log)
-	verification := newVerification(cfg, store, alerts, registry, log)
+	if page != nil {
+		page.evidence = p.evidence
+	}
 	complete := newCompleteness(registry)
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
@@ -113,60 +116,87 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	if cfg.local() {
 		g.Go(func() error { return a.superviseEngine(engineCtx, cfg, c.EngineRestarts) })
 	}
-	var starting atomic.Pointer[collector.Failure] // nil: records are collected
-	starting.Store(&collector.Failure{Part: "preparing the tables", Err: errors.New("the tables in ClickHouse are not there yet")})
+	p.waits("preparing the tables", "the tables in ClickHouse are not there yet")
 	g.Go(func() error {
 		defer stopEngine()
-		if err := prepare(ctx, store, cfg, log); err != nil || ctx.Err() != nil {
-			return err
-		}
-		// Before what needs to write: on a full disk, records can still be read.
-		g.Go(func() error { page.serveBeside(ctx, a); return nil })
-		starting.Store(&collector.Failure{Part: "registering this run", Err: errors.New("ClickHouse has not accepted it yet")})
-		if untilDone(ctx, log, alerts.register) != nil || untilDone(ctx, log, erased.Load) != nil {
-			return nil
-		}
-		if len(cfg.brokers) == 0 && untilDone(ctx, log, func(ctx context.Context) error { return tellReadBefore(ctx, store, cfg.spoolDirs, log) }) != nil {
-			return nil
-		}
-		evaluated := make(chan struct{})
-		g.Go(func() error {
-			defer close(evaluated)
-			return alerts.run(ctx)
-		})
-		exported := make(chan struct{})
-		g.Go(func() error {
-			defer close(exported)
-			if exports == nil {
-				return nil
-			}
-			return exports.Run(ctx)
-		})
-		g.Go(func() error { return retain.Run(ctx) })
-		g.Go(func() error { return erased.Run(ctx, log) })
-		g.Go(func() error { evidence.run(ctx); return nil })
-		if verification != nil {
-			g.Go(func() error { return verification.Run(ctx) })
-		}
-		starting.Store(nil)
-		g.Go(func() error { watchStoring(ctx, c.Failing, newLastingAlert(alerts, log)); return nil })
-		if err := c.Run(ctx); err != nil || ctx.Err() == nil {
-			return err
-		}
-		<-exported // with its last positions
-		<-evaluated
-		alerts.end(ctx)
-		return nil
+		return p.run(ctx, g, a, cfg, log)
 	})
-	failing := func() []collector.Failure {
-		if s := starting.Load(); s != nil {
-			return []collector.Failure{*s}
-		}
-		return c.Failing()
-	}
-	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, failing, log) })
+	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, p.failing, log) })
 	g.Go(func() error { complete.watch(ctx, completenessEvery, store, log); return nil })
 	return g.Wait()
+}
+
+// parts are the parts of a running collector that need the tables.
+type parts struct {
+	store        *store.Store
+	alerts       *alerts
+	page         *reviewPage // nil: none
+	erased       *retention.Erased
+	collector    *collector.Collector
+	exports      *export.Engine // nil: none
+	evidence     *evidenceLog
+	retain       *retention.Job
+	verification *proof.Job // nil: never
+
+	starting atomic.Pointer[collector.Failure] // nil: records are collected
+}
+
+// waits sets what the start waits for.
+func (p *parts) waits(part, reason string) {
+	p.starting.Store(&collector.Failure{Part: part, Err: errors.New(reason)})
+}
+
+// failing returns what keeps records from being stored.
+func (p *parts) failing() []collector.Failure {
+	if s := p.starting.Load(); s != nil {
+		return []collector.Failure{*s}
+	}
+	return p.collector.Failing()
+}
+
+// run prepares the tables and runs the parts in g until ctx ends. It returns when
+// nothing more is inserted.
+func (p *parts) run(ctx context.Context, g *errgroup.Group, a *app, cfg config, log *zap.Logger) error {
+	if err := prepare(ctx, p.store, cfg, log); err != nil || ctx.Err() != nil {
+		return err
+	}
+	// Before what needs to write: on a full disk, records can still be read.
+	g.Go(func() error { p.page.serveBeside(ctx, a); return nil })
+	p.waits("registering this run", "ClickHouse has not accepted it yet")
+	if untilDone(ctx, log, p.alerts.register) != nil || untilDone(ctx, log, p.erased.Load) != nil {
+		return nil
+	}
+	if len(cfg.brokers) == 0 && untilDone(ctx, log, func(ctx context.Context) error { return tellReadBefore(ctx, p.store, cfg.spoolDirs, log) }) != nil {
+		return nil
+	}
+	evaluated := make(chan struct{})
+	g.Go(func() error {
+		defer close(evaluated)
+		return p.alerts.run(ctx)
+	})
+	exported := make(chan struct{})
+	g.Go(func() error {
+		defer close(exported)
+		if p.exports == nil {
+			return nil
+		}
+		return p.exports.Run(ctx)
+	})
+	g.Go(func() error { return p.retain.Run(ctx) })
+	g.Go(func() error { return p.erased.Run(ctx, log) })
+	g.Go(func() error { p.evidence.run(ctx); return nil })
+	if p.verification != nil {
+		g.Go(func() error { return p.verification.Run(ctx) })
+	}
+	p.starting.Store(nil)
+	g.Go(func() error { watchStoring(ctx, p.collector.Failing, newLastingAlert(p.alerts, log)); return nil })
+	if err := p.collector.Run(ctx); err != nil || ctx.Err() == nil {
+		return err
+	}
+	<-exported // with its last positions
+	<-evaluated
+	p.alerts.end(ctx)
+	return nil
 }
 
 const (
