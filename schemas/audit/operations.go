@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"auditproxy/schemas/jsontext"
 )
@@ -16,8 +17,8 @@ type Operation struct {
 	Target string
 	Args   JSON // the operation's own redacted arguments
 	// Path is "" for the call itself, else the operation's location, as in
-	// "operations[3].arguments.operations[0]". The client chooses the names in it, so
-	// that it can be as long as the arguments, and two operations can have the same.
+	// "operations[3].arguments.operations[0]". The client chooses the names in it: of a
+	// long one it is the end, behind an ellipsis, and two operations can have the same.
 	Path      string
 	Candidate bool // another reading of the same bytes, see Record.Candidates
 }
@@ -51,8 +52,8 @@ func Operations(r *Record) []Operation {
 
 // InnerOperations lists the operations that some server reads in the arguments of a
 // call: also behind names in another case or fold, as in Go, and in texts that are
-// JSON, as Python's FastMCP decodes them. They may alias args. ok is false if not all
-// are listed: there are more than most, or a text that may have some is no strict
+// JSON, as Python's FastMCP decodes them. They may alias args, and have no Path. ok is
+// false if not all are listed: there are more than most, or a text that may have some is no strict
 // JSON.
 func InnerOperations(args JSON, most int) (ops []Operation, ok bool) {
 	w := operationWalk{b: jsontext.Strict(args), most: most, every: true}
@@ -84,8 +85,10 @@ type operationWalk struct {
 	texts  int  // around b
 }
 
-// maxTexts is how many texts in texts are decoded.
-const maxTexts = 4
+const (
+	maxTexts = 4       // texts in texts that are decoded
+	maxPath  = 4 << 10 // bytes of a path: thousands of operations can have a long one
+)
 
 // value walks the value at b[i] and returns the index after it, or -1. listed
 // means that it is the value of a member named `operations`.
@@ -185,9 +188,9 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		switch {
 		case isTool && w.b[from] == '"':
 			tool, _ := text(string(w.b[from:i]))
-			tools = append(tools, Operation{Method: w.method, Tool: tool, Path: string(w.path[:stem])})
+			tools = append(tools, Operation{Method: w.method, Tool: tool})
 			if before, _, cut := strings.Cut(tool, "\x00"); cut && w.every {
-				tools = append(tools, Operation{Method: w.method, Tool: before, Path: string(w.path[:stem])})
+				tools = append(tools, Operation{Method: w.method, Tool: before})
 			}
 		case isArgs && (args[0] == "" || !w.every):
 			args[0] = JSON(w.b[from:i])
@@ -204,8 +207,12 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		return -1
 	}
 	w.path = w.path[:stem]
+	where := ""
+	if len(tools) > 0 {
+		where = w.where()
+	}
 	for n := range tools {
-		tools[n].Args = args[0]
+		tools[n].Path, tools[n].Args = where, args[0]
 		tools[n].Candidate = n < len(tools)-1
 	}
 	w.ops = slices.Insert(w.ops, at, tools...)
@@ -216,4 +223,19 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		w.ops = append(w.ops, tools...)
 	}
 	return i
+}
+
+// where returns the Path of operations at the path of the value at hand.
+func (w *operationWalk) where() string {
+	if w.every {
+		return ""
+	}
+	if len(w.path) <= maxPath {
+		return string(w.path)
+	}
+	end := w.path[len(w.path)-maxPath+len("…"):]
+	for len(end) > 0 && !utf8.RuneStart(end[0]) {
+		end = end[1:]
+	}
+	return "…" + string(end)
 }

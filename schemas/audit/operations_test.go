@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -165,6 +166,30 @@ func TestInnerOperations(t *testing.T) {
 		if s := strings.Join(got, " "); ok != tt.ok || ok && s != tt.want {
 			t.Errorf("%s: %q, %v, want %q, %v", tt.args, s, ok, tt.want, tt.ok)
 		}
+	}
+}
+
+// TestLongPaths has many operations below a long name: their paths must not take the
+// length of the name for each of them.
+func TestLongPaths(t *testing.T) {
+	const n, name = 4000, 100_000
+	args := audit.JSON(`{"` + strings.Repeat("é", name/2) + `":{"operations":[` + strings.Repeat(`{"tool":"a"},`, n-1) + `{"tool":"b"}]}}`)
+	size := func(ops []audit.Operation) (sum int) {
+		for _, op := range ops {
+			sum += len(op.Path)
+		}
+		return sum
+	}
+	ops, ok := audit.InnerOperations(args, n)
+	if !ok || len(ops) != n || size(ops) != 0 {
+		t.Errorf("%d operations, %v, with paths of %d bytes, want %d with none", len(ops), ok, size(ops), n)
+	}
+	ops = audit.Operations(&audit.Record{Kind: audit.KindCall, Args: args})[1:]
+	if len(ops) != n || size(ops) > n*(4<<10) {
+		t.Errorf("%d operations with paths of %d bytes, want %d with at most 4 KiB each", len(ops), size(ops), n)
+	}
+	if path := ops[len(ops)-1].Path; !strings.HasPrefix(path, "…éé") || !strings.HasSuffix(path, "éé.operations[3999]") || !utf8.ValidString(path) {
+		t.Errorf("path %.20q…, want the end of it", path)
 	}
 }
 
