@@ -14,36 +14,38 @@ import (
 // Bounds of what is read. Servers have lower ones, or nobody needs more; beyond
 // them the arguments are opaque.
 const (
-	maxLevels  = 256      // of arguments
-	maxBatches = 4        // of operations inside each other
-	maxEncoded = 2        // of JSON in strings inside each other
-	maxTools   = 4        // of one item, and programs and lists of arguments of one object
-	maxList    = 64 << 10 // bytes of a list in a string
-	maxJoined  = 8 << 10  // bytes of a command that is a list
-	maxPanes   = 32       // in which operations of a list leave lines open
-	maxLookups = 40       // paths that are made, see walk.found
-	pathCost   = 8        // of a path, in steps of the budget for commands; each path is looked at
+	maxLevels   = 256      // of arguments
+	maxBatches  = 4        // of operations inside each other
+	maxEncoded  = 2        // of JSON in strings inside each other
+	maxTools    = 4        // of one item, and programs and lists of arguments of one object
+	maxList     = 64 << 10 // bytes of a list in a string
+	maxJoined   = 8 << 10  // bytes of a command that is a list
+	maxPanes    = 32       // in which operations of a list leave lines open
+	maxLookups  = 40       // paths that are made, see walk.found
+	joinedBytes = 4        // of a list of arguments that a step of the budget for commands reads
+	pathCost    = 8        // of a path, in steps of the budget for commands; each path is looked at
 )
 
 // A walk reads the arguments of one call. It is reused.
 type walk struct {
-	a       *Assessor
-	tool    func(string) *Tool
-	b       jsontext.Lenient
-	result  Result
-	path    [maxLevels]step
-	depth   int
-	deepest int // of this call
-	batches int
-	encoded int
-	lookups int    // left
-	budget  int    // left, for commands
-	spare   []byte // decoded text
-	used    int    // of spare, at most so far
-	names   []byte // a decoded name
-	argv    []byte // words joined to a command
-	files   target.Buffer
-	last    *Tool // of the last item without a definition
+	a            *Assessor
+	tool         func(string) *Tool
+	b            jsontext.Lenient
+	result       Result
+	path         [maxLevels]step
+	depth        int
+	deepest      int // of this call
+	batches      int
+	severalNames bool // an item around names several tools
+	encoded      int
+	lookups      int    // left
+	budget       int    // left, for commands
+	spare        []byte // decoded text
+	used         int    // of spare, at most so far
+	names        []byte // a decoded name
+	argv         []byte // words joined to a command
+	files        target.Buffer
+	last         *Tool // of the last item without a definition
 
 	meanings map[string]argument // of names, of this call and others
 }
@@ -68,7 +70,7 @@ func (w *walk) clear() {
 	clear(w.path[:w.deepest])
 	w.files.Clear()
 	w.a, w.tool, w.b, w.last, w.result = nil, nil, nil, nil, Result{}
-	w.depth, w.deepest, w.batches, w.encoded, w.used = 0, 0, 0, 0, 0
+	w.depth, w.deepest, w.batches, w.encoded, w.used, w.severalNames = 0, 0, 0, 0, 0, false
 }
 
 // found adds detections at the current path.

@@ -257,6 +257,11 @@ func isPlural(name []byte) bool {
 
 // joined judges a program and a list of its arguments, or a text, as one command.
 func (w *walk) joined(program, args []byte) {
+	// What is in lists in the list is passed over once for each list around it.
+	if w.budget -= (len(program) + len(args)) / joinedBytes; w.budget <= 0 {
+		w.found(detector.Opaque)
+		return
+	}
 	w.argv = w.argv[:0]
 	if program != nil {
 		w.argv = jsontext.AppendUnquote(w.argv, program)
@@ -318,6 +323,15 @@ func (w *walk) item(i int, t *Tool) int {
 	}
 	if named == 0 {
 		return w.value(i, t, 0)
+	}
+	// An item is read once for each of its names. With several in each of the items
+	// around it, that would be all combinations of them.
+	if named > 1 && w.severalNames {
+		w.found(detector.Opaque)
+		names[0], named = names[named-1], 1
+	} else if named > 1 {
+		w.severalNames = true
+		defer func() { w.severalNames = false }()
 	}
 	for _, name := range names[:named] {
 		inner := w.toolOf(text(name))
