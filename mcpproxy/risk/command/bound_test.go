@@ -37,6 +37,7 @@ func hostile() map[string]string {
 	} {
 		texts[name] = "python3 -c '" + strings.Repeat(unit, (shell.MaxText-16)/len(unit)) + "'"
 	}
+	texts["braces in words"] = strings.Repeat("rm "+strings.Repeat("{a", 140)+";", shell.MaxText/300)
 	texts["wildcards"] = "eval '" + strings.Repeat("?", shell.MaxText-16) + "'"
 	texts["redirections"] = strings.Repeat(">", shell.MaxText)
 	texts["outputs"] = strings.Repeat("echo > x ", shell.MaxText/9)
@@ -103,6 +104,23 @@ func TestLongTextInALoopCosts(t *testing.T) {
 	}
 	if found := judgeAll("for i in 1 2 3 4 5 6 7 8; do for j in 1 2 3 4 5 6 7 8; do cp x /" + strings.Repeat("a", 200) + "; done; done"); found&detector.Opaque != 0 {
 		t.Errorf("a loop over an ordinary path: %q", found.Words())
+	}
+}
+
+// TestBracesCost requires that the braces of a word take from the budget: the library
+// that reads them copies what is in a brace to the one around it.
+func TestBracesCost(t *testing.T) {
+	for text, want := range map[string]bool{
+		"rm " + strings.Repeat("{", 1400):                                  true,
+		"rm " + strings.Repeat(",{", 700):                                  true,
+		"rm " + strings.Repeat("{", 700) + strings.Repeat("}", 700):        true,
+		"rm " + strings.Repeat("{\"\",", 700):                              true,
+		"cp x{,.bak}; mkdir -p {a,b}/{c,d}":                                false,
+		"curl -d " + strings.Repeat(`{"a":`, 60) + strings.Repeat("}", 60): false,
+	} {
+		if found := judgeAll(text); found&detector.Opaque != 0 != want {
+			t.Errorf("%.40s: %q, opaque %v, want %v", text, found.Words(), !want, want)
+		}
 	}
 }
 

@@ -39,9 +39,9 @@ func (s *Shell) fields(words []*syntax.Word) []Field {
 				continue
 			}
 		}
-		if syntax.SplitBraces(w) {
+		if n := openBraces(w); s.Spend(min(n*n/pairsOfBraces, Budget)) && syntax.SplitBraces(w) {
 			n := maxExpanded
-			for _, parts := range braces(w.Parts, &n) {
+			for _, parts := range s.braces(w.Parts, &n) {
 				s.parts(&e, parts, false)
 				e.end()
 			}
@@ -54,6 +54,42 @@ func (s *Shell) fields(words []*syntax.Word) []Field {
 		e.end()
 	}
 	return e.out
+}
+
+// openBraces returns the number of braces that open in a word. What they do is found in
+// a time that grows with its square: the parts in a brace are copied to the one around it.
+func openBraces(w *syntax.Word) (n int) {
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			n += strings.Count(lit.Value, "{")
+		}
+	}
+	return n
+}
+
+// braces returns the words that brace expansion makes of one, at most *n.
+func (s *Shell) braces(parts []syntax.WordPart, n *int) [][]syntax.WordPart {
+	for i, p := range parts {
+		b, ok := p.(*syntax.BraceExp)
+		if !ok {
+			continue
+		}
+		elems := b.Elems
+		if b.Sequence {
+			elems = sequence(b)
+		}
+		var out [][]syntax.WordPart
+		for _, elem := range elems {
+			if *n < 0 || !s.Spend(len(parts)/copiedParts) {
+				break
+			}
+			word := append(append(append([]syntax.WordPart(nil), parts[:i]...), elem.Parts...), parts[i+1:]...)
+			out = append(out, s.braces(word, n)...)
+		}
+		return out
+	}
+	*n--
+	return [][]syntax.WordPart{parts}
 }
 
 // joined expands a word that stays one, as in an assignment.

@@ -54,31 +54,6 @@ func (e *expansion) unknown(from detector.Set, quoted bool) {
 	e.cur.From |= from
 }
 
-// braces returns the words that brace expansion makes of one, at most *n.
-func braces(parts []syntax.WordPart, n *int) [][]syntax.WordPart {
-	for i, p := range parts {
-		b, ok := p.(*syntax.BraceExp)
-		if !ok {
-			continue
-		}
-		elems := b.Elems
-		if b.Sequence {
-			elems = sequence(b)
-		}
-		var out [][]syntax.WordPart
-		for _, elem := range elems {
-			if *n < 0 {
-				break
-			}
-			word := append(append(append([]syntax.WordPart(nil), parts[:i]...), elem.Parts...), parts[i+1:]...)
-			out = append(out, braces(word, n)...)
-		}
-		return out
-	}
-	*n--
-	return [][]syntax.WordPart{parts}
-}
-
 // sequence returns the first words of {a..z} or {1..9}.
 func sequence(b *syntax.BraceExp) []*syntax.Word {
 	from, to := b.Elems[0].Lit(), b.Elems[1].Lit()

@@ -19,6 +19,8 @@ const (
 	documentBytes = 8    // of a here-document that a step reads
 	valueBytes    = 32   // of a variable that a step copies
 	movedBytes    = 32   // that a line editor moves in a step
+	pairsOfBraces = 4    // of a word that a step reads
+	copiedParts   = 8    // of a word that a step copies
 	globCost      = 8    // of comparing a pattern with a name
 	maxDepth      = 24   // texts in texts, calls in calls
 	maxOpeners    = 1500 // brackets and words that nest; the parser recurses on them
