@@ -95,16 +95,31 @@ func (g *gatekeeper) assessAll(it *item, m *wire.Message) (found risk.Result, ok
 		}
 	}()
 	name, args := g.subject(it, m)
-	found = g.gate.Risk.Assess(g.riskTool(name), args, g.toolOf)
+	budget := risk.Budget
+	found = g.gate.Risk.AssessWithin(&budget, g.riskTool(name), args, g.toolOf)
 	g.submit(it.call, name, args, &found, false)
+	left := maxReadings * len(m.Raw) // bytes, of arguments that are read again
 	for i := range m.Candidates {
 		k := &m.Candidates[i]
-		other := g.gate.Risk.Assess(g.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, g.toolOf)
+		args := m.Arguments
+		if k.Differs {
+			args = k.Arguments
+		}
+		tool := g.riskTool(string(jsontext.AppendUnquote(nil, k.Name)))
+		if left -= len(args); left < 0 {
+			found = worse(found, g.gate.Risk.Unread(tool))
+			continue
+		}
+		other := g.gate.Risk.AssessWithin(&budget, tool, args, g.toolOf)
 		found = worse(found, other)
 		found.Failed = found.Failed || other.Failed
 	}
 	return found, !found.Failed
 }
+
+// maxReadings is how often the arguments of a call are read in its other readings, all
+// in all. Each can have other arguments, or all of them the same.
+const maxReadings = 4
 
 // subject returns the name and the arguments that a call is judged by. A method
 // other than tools/call is judged as if it were a tool of that name.

@@ -39,8 +39,8 @@ func FuzzAssess(f *testing.F) {
 	a := newAssessor(f, Config{Home: "/home/u", Cwd: "/home/u/x", Readlink: func(name string) (string, bool) { return "../../etc", strings.HasSuffix(name, "link") }})
 	f.Fuzz(func(t *testing.T, name, definition, arguments string) {
 		tool := a.compile(name, []byte(definition))
-		r := a.assess(tool, []byte(arguments), nil)
-		if again := a.assess(a.Tool(name, []byte(definition)), []byte(arguments), nil); !cmp.Equal(r, again) {
+		r := a.assessed(tool, []byte(arguments))
+		if again := a.assessed(a.Tool(name, []byte(definition)), []byte(arguments)); !cmp.Equal(r, again) {
 			t.Fatalf("two results differ:\n%s", cmp.Diff(r, again))
 		}
 		if r.Category.rank() < tool.Category.rank() || len(r.Detections) > MaxDetections {
@@ -54,6 +54,12 @@ func FuzzAssess(f *testing.F) {
 		annotated(t, a, name, definition)
 		removed(t, a, tool, arguments, r)
 	})
+}
+
+// assessed is Assess, but panics.
+func (a *Assessor) assessed(t *Tool, arguments []byte) Result {
+	budget := Budget
+	return a.assess(&budget, t, arguments, nil)
 }
 
 // annotated checks that an added annotation never lowers the category.
@@ -83,12 +89,12 @@ func removed(t *testing.T, a *Assessor, tool *Tool, arguments string, whole Resu
 		return
 	}
 	b, _ := json.Marshal(members)
-	whole = a.assess(tool, b, nil)
+	whole = a.assessed(tool, b)
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		rest := maps.Clone(members)
 		delete(rest, name)
 		b, _ := json.Marshal(rest)
-		for _, d := range a.assess(tool, b, nil).Detections {
+		for _, d := range a.assessed(tool, b).Detections {
 			if d.Detector != "missing_argument" && !slices.Contains(whole.Detections, d) {
 				t.Fatalf("without %q, %s has %v; with it %v", name, arguments, d, whole.Detections)
 			}
