@@ -76,8 +76,10 @@ func argumentOf(name []byte) (arg argument) {
 		return hostRights
 	case "volumes", "volume", "binds", "bind", "mounts", "mount", "hostpath", "host_path":
 		return mounts
-	case "manifest", "manifests", "yaml":
+	case "manifest", "manifests", "yaml", "patch":
 		return manifest
+	case "resource":
+		return maybePath | manifest
 	case "arguments", "params":
 		return encoded | operands
 	case "tool_input", "toolinput", "tool_arguments":
@@ -90,7 +92,7 @@ func argumentOf(name []byte) (arg argument) {
 		"cwd", "workdir", "filepath", "dirname":
 		return pathname
 	case "source", "destination", "src", "dest", "dst", "target", "from", "to", "base", "root", "location", "output", "input_file",
-		"save_to", "where", "old", "new", "resource":
+		"save_to", "where", "old", "new":
 		return maybePath
 	case "uri", "uris", "url", "urls", "endpoint", "host", "hostname", "hosts", "base_url", "baseurl", "href", "webhook", "origin",
 		"proxy", "link":

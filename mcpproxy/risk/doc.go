@@ -24,6 +24,6 @@
 // addresses, package environment the names of variables. The words and their
 // bits are in package detector.
 //
-// The files, from the top: doc, assess, walk, pieces, lookup, position, tool, classify, verbs,
-// words, config, result, schema, argument, json, category.
+// The files, from the top: doc, assess, walk, pieces, program, lookup, position, tool, special, classify,
+// verbs, words, config, result, schema, argument, json, category.
 package risk

@@ -12,6 +12,7 @@ type Tool struct {
 	setsEnv    bool // it sets environment variables
 	setsOption bool // it sets options, whose values can be commands
 	schema     schema
+	special    special
 	configured map[string]argument // by the operator
 }
 
@@ -80,6 +81,7 @@ func (a *Assessor) compile(name string, definition []byte) *Tool {
 			t.Category, t.Source = Execute, SourceDefault
 		}
 	}
+	t.special = specialOf(split, called.category)
 	for _, w := range split {
 		switch w.word {
 		case "buffer", "clipboard", "stdin", "tty", "pty":

@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/mcpproxy/risk/command"
 	"auditproxy/mcpproxy/risk/command/guard"
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/mcpproxy/risk/environment"
 	"auditproxy/mcpproxy/risk/target"
@@ -19,10 +20,14 @@ type required [maxRequired / 64]uint64
 // returns the index after them.
 func (w *walk) arguments(t *Tool, i int) int {
 	var has required
-	if i < len(w.b) && w.b[i] == '{' {
+	if from := i; i < len(w.b) && w.b[i] == '{' {
 		if i = w.object(i, t, 0, &has); i < 0 {
 			return -1
 		}
+		if t.special.program != "" {
+			w.runsProgram(t, from)
+		}
+		w.special(t, from)
 	}
 	for n, name := range t.schema.required {
 		if has[n/64]>>(n%64)&1 == 0 && w.depth < maxLevels {
@@ -61,6 +66,9 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		}
 		if (arg&hostRights != 0 || arg&(mounts|manifest) != 0 && of&(mounts|manifest) == 0) && handsOverHost(arg, w.b[value:i]) {
 			w.found(detector.PrivilegeEscalation)
+		}
+		if arg&manifest != 0 && guard.ManifestGrants(view(w.b[value:i])) {
+			w.found(detector.Persistence)
 		}
 		if v := w.b[value:i]; arg&(commandLine|program) != 0 && v[0] == '"' {
 			parts.programs.add(w, v)
@@ -401,7 +409,7 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 		w.found(detector.EnvironmentName)
 	}
 	isOption := arg&setting != 0 && t.setsOption // for a shell, or a hook of tmux, or a format
-	isCommand := arg&(commandLine|program) != 0 || arg&typed != 0 && t.executes || isOption
+	isCommand := arg&(commandLine|program) != 0 || arg&typed != 0 && (t.executes || t.special.database && isStatement(v)) || isOption
 	if isCommand {
 		w.command(v, len(v))
 	}
@@ -414,7 +422,11 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	_, file := target.CutFile(v)
 	if file || arg&pathname != 0 || arg&maybePath != 0 && target.IsPath(v) {
 		w.budget -= pathCost
-		if d := w.a.place.Detect(v, &w.files); d != 0 {
+		d := w.a.place.Detect(v, &w.files)
+		if t.Category >= Write && place.IsPipeline(v) {
+			d |= detector.PathSensitive
+		}
+		if d != 0 {
 			w.found(d)
 		}
 	}

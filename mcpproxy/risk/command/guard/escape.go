@@ -35,6 +35,8 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 	case "modprobe":
 		p := shell.ParseFlags(args, "dCS", "dirname config set-version")
 		bad = len(p.Args) > 0 && (p.Has("d", "dirname", "f", "force", "force-vermagic", "force-modversion") || strings.Contains(p.Arg(0), "/"))
+	case "sudo", "sudo-rs", "doas", "pkexec", "su", "run0", "machinectl":
+		bad = isRootShell(name, args)
 	case "sysctl":
 		for _, a := range args {
 			key, value, _ := strings.Cut(strings.ReplaceAll(a.Text, "/", "."), "=")
@@ -51,6 +53,32 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 	if bad {
 		s.Add(detector.PrivilegeEscalation)
 	}
+}
+
+// isRootShell reports whether a command gives who types a shell of the administrator: what
+// is typed next runs with all rights, and does not say so.
+func isRootShell(name string, args []shell.Field) bool {
+	p := shell.ParseFlags(args, "ugpChDRTUrtcs", "user group host prompt chdir chroot role type other-user close-from command-timeout command session-command shell")
+	if user, ok := p.Value("u", "user"); p.Help || ok && user.Text != "root" && user.Text != "0" || p.Has("c", "command", "session-command", "l", "list", "v", "validate", "k", "K", "V", "version", "e", "edit") && name != "doas" {
+		return false
+	}
+	words := p.Args
+	switch name {
+	case "su":
+		return len(words) == 0 || len(words) == 1 && shell.OneOf(words[0].Text, "-", "root") || len(words) == 2 && words[0].Text == "-" && words[1].Text == "root"
+	case "machinectl":
+		return len(words) > 0 && words[0].Text == "shell"
+	}
+	if len(words) == 0 {
+		return name == "run0" || slices.ContainsFunc(args, func(a shell.Field) bool { return shell.OneOf(a.Text, "-i", "-s", "--login", "--shell") })
+	}
+	switch shell.BaseName(words[0].Text) {
+	case "sh", "bash", "zsh", "dash", "ksh", "fish":
+		return !slices.ContainsFunc(words[1:], func(a shell.Field) bool { return !shell.OneOf(a.Text, "-", "-i", "-l", "--login") })
+	case "su":
+		return isRootShell("su", words[1:])
+	}
+	return false
 }
 
 // containerHasHost reports whether a container gets what is the host's alone. The
@@ -171,6 +199,16 @@ func ManifestHasHost(text string) bool {
 			return true
 		}
 	}
+}
+
+// ManifestGrants reports whether a manifest of Kubernetes gives an account all rights, of
+// the cluster or of all verbs, or everybody some.
+func ManifestGrants(text string) bool {
+	if !hasAny(text, "cluster-admin", "system:masters", "system:anonymous", "system:unauthenticated", "verbs") {
+		return false
+	}
+	text = spaceless.Replace(text)
+	return hasAny(text, "name:cluster-admin", "name:system:masters", "name:system:anonymous", "name:system:unauthenticated", "verbs:[*]", "verbs:\n-*")
 }
 
 var spaceless = strings.NewReplacer(" ", "", "\t", "", "\r", "", `"`, "", "'", "", `\n`, "\n")

@@ -228,6 +228,9 @@ func clusterAccess(s *shell.Shell, args []shell.Field, in shell.Stream) {
 	if verb == "create" && in.Kind == shell.Text && guard.ManifestHasHost(in.Text) {
 		s.Add(detector.PrivilegeEscalation)
 	}
+	if verb == "create" && in.Kind == shell.Text && guard.ManifestGrants(in.Text) {
+		s.Add(detector.Persistence)
+	}
 }
 
 func forgeAccess(s *shell.Shell, args []shell.Field) {

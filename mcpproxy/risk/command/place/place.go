@@ -109,7 +109,7 @@ func IsStartup(name string) bool {
 	if in(".git/hooks") && !strings.HasSuffix(base, ".sample") || in(".config/autostart") || in(".config/systemd") || in("LaunchAgents") || in("LaunchDaemons") || in(".config/fish/conf.d") || in(".ssh") && oneOf(base, "rc", "config", "environment") {
 		return true
 	}
-	if in(".github/workflows") || in(".gitea/workflows") || in(".forgejo/workflows") || oneOf(base, ".gitlab-ci.yml", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml") || in(".circleci") && base == "config.yml" || in(".buildkite") {
+	if IsPipeline(name) {
 		return true // what a server runs at each push
 	}
 	if isPassedThrough(name) || strings.HasPrefix(base, "pam_") && strings.HasSuffix(base, ".so") {
@@ -123,6 +123,24 @@ func IsStartup(name string) bool {
 		}
 	}
 	return false
+}
+
+// IsPipeline reports whether the path is a file with what a server, an editor or a hook runs at
+// each push, commit or opening of a project.
+func IsPipeline(name string) bool {
+	if len(name) > MaxPath {
+		return false
+	}
+	in := func(dir string) bool { return IsBelow(name, dir) }
+	switch path.Base(name) {
+	case ".gitlab-ci.yml", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml":
+		return true
+	case "config.yml":
+		return in(".circleci")
+	case "tasks.json":
+		return in(".vscode")
+	}
+	return in(".github/workflows") || in(".gitea/workflows") || in(".forgejo/workflows") || in(".buildkite") || in(".husky")
 }
 
 // IsKernelHook reports whether the kernel runs what is written to the path, or gives

@@ -1,0 +1,123 @@
+package risk
+
+import (
+	"bytes"
+	"strings"
+
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// runsProgram judges the arguments at b[from], an object, as the words of the command that
+// the tool runs: {"args": ["push"], "force": true} of git, and what a command is about,
+// such as a branch, behind them.
+func (w *walk) runsProgram(t *Tool, from int) {
+	var operands []byte
+	w.argv = append(w.argv[:0], t.special.program...)
+	i, more := w.b.First(from)
+	for more {
+		lit, at := w.b.Name(i)
+		if at < 0 {
+			return
+		}
+		if i = w.b.Skip(at); i < 0 {
+			return
+		}
+		value := w.b[at:i]
+		switch name := strings.ToLower(string(w.decodedName(lit))); {
+		case string(value) == "true":
+			w.argv = appendFlag(append(w.argv, " --"...), lit.Inner)
+		case value[0] == '"' && name == "mode":
+			w.argv = append(append(w.argv, " --"...), text(value)...)
+		case value[0] == '"' && isCommandName(name):
+			w.argv = append(append(w.argv, ' '), text(value)...)
+		case value[0] == '[' && isCommandName(name):
+			eachElement(value, func(v []byte) bool {
+				if v[0] == '"' {
+					w.argv = appendQuoted(w.argv, text(v))
+				}
+				return true
+			})
+		case value[0] == '"' && isOperandName(name):
+			if s := text(value); s != "" && s[0] != '-' {
+				operands = appendQuoted(operands, s)
+			}
+		}
+		i, more = w.b.Next(i, '}')
+	}
+	w.argv = append(w.argv, operands...)
+	w.command(view(w.argv), maxJoined)
+}
+
+func isCommandName(name string) bool {
+	switch name {
+	case "command", "cmd", "subcommand", "args", "arguments", "argv", "options", "flags", "params":
+		return true
+	}
+	return false
+}
+
+func isOperandName(name string) bool {
+	switch name {
+	case "name", "branch", "branch_name", "branchname", "remote", "ref", "revision", "target", "resource", "resource_type", "resourcetype", "kind", "type":
+		return true
+	}
+	return false
+}
+
+// appendFlag appends the name of a member as that of an option: forceWithLease, dry_run.
+func appendFlag(dst, name []byte) []byte {
+	for i, c := range name {
+		switch {
+		case c == '_':
+			c = '-'
+		case 'A' <= c && c <= 'Z':
+			if c |= 0x20; i > 0 {
+				dst = append(dst, '-')
+			}
+		case c <= ' ' || bytes.IndexByte([]byte("'\"\\`$;&|<>(){}"), c) >= 0:
+			c = '-'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func appendQuoted(dst []byte, word string) []byte {
+	dst = append(dst, " '"...)
+	dst = append(dst, strings.ReplaceAll(word, "'", `'\''`)...)
+	return append(dst, '\'')
+}
+
+// special judges what the arguments at b[from], an object, do with a repository or a thing
+// that is shared.
+func (w *walk) special(t *Tool, from int) {
+	s := &t.special
+	if s.grants {
+		w.found(detector.Persistence)
+	}
+	if !s.shares && !s.moves {
+		return
+	}
+	eachMember(w.b[from:], func(name string, value []byte) bool {
+		v := string(value[:min(len(value), 16)])
+		switch name = strings.ToLower(name); {
+		case s.moves && name == "force" && v == "true":
+			w.found(detector.GitHistory)
+		case !s.shares:
+		case name == "visibility" && v == `"public"`, (name == "private" || name == "is_private" || name == "isprivate") && v == "false",
+			(name == "public" || name == "is_public" || name == "publicly_accessible") && v == "true":
+			w.found(detector.PermissionsAll)
+		}
+		return true
+	})
+}
+
+// isStatement reports whether a text begins as a statement of SQL does.
+func isStatement(s string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(s[:min(len(s), 64)]), " ")
+	switch strings.ToUpper(word) {
+	case "DELETE", "DROP", "TRUNCATE", "UPDATE", "ALTER", "GRANT", "WITH", "SELECT", "INSERT", "CREATE", "COPY", "BEGIN", "EXPLAIN", "DO", "CALL", "SET":
+		return true
+	}
+	return false
+}

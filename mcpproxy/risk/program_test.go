@@ -1,0 +1,74 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTools has tools whose names say what their arguments do: those of a program, of a
+// forge, of a database, of a cluster.
+func TestTools(t *testing.T) {
+	a := newAssessor(t, Config{Home: "/home/u", Cwd: "/home/u/x"})
+	const binding = `kind: ClusterRoleBinding\nroleRef:\n  kind: ClusterRole\n  name: cluster-admin\n`
+	for _, tt := range []struct{ tool, arguments, want string }{
+		{"git", `{"args":["push","--force"],"repo_path":"/srv/r"}`, "git_history"},
+		{"git", `{"command":"clean -fdx"}`, "git_worktree"},
+		{"run_git_command", `{"command":["reset","--hard","HEAD~3"]}`, "git_worktree"},
+		{"git_push", `{"repo_path":"/srv/r","remote":"origin","branch":"main","force":true}`, "git_history"},
+		{"gitPush", `{"forceWithLease":true}`, "git_history"},
+		{"git_reset", `{"mode":"hard"}`, "git_worktree"},
+		{"git_clean", `{"force":true,"dry_run":true}`, ""},
+		{"git_push", `{"remote":"origin","branch":"main","set_upstream":true}`, ""},
+		{"git_reset", `{"mode":"soft"}`, ""},
+		{"git_commit", `{"message":"remove --force from the docs"}`, ""},
+		{"git", `{"args":["status"]}`, ""},
+		{"kubectl_generic", `{"name":"prod","resourceType":"namespace","command":"delete"}`, "teardown"},
+		{"kubectl", `{"args":["delete","pods","--all"]}`, "teardown"},
+		{"kubectl_generic", `{"command":"describe","resourceType":"pod","name":"delete"}`, ""},
+		{"redis_command", `{"command":"FLUSHALL"}`, "sql_unfiltered"},
+		{"redis_command", `{"command":"GET a"}`, ""},
+		{"terraform", `{"args":["destroy","-auto-approve"]}`, "teardown"},
+
+		{"add_collaborator", `{"owner":"o","repo":"r","username":"m","permission":"admin"}`, "persistence"},
+		{"create_deploy_key", `{"key":"ssh-ed25519 A"}`, "persistence"},
+		{"create_or_update_repository_secret", `{"secret_name":"X"}`, "persistence"},
+		{"create_repo_webhook", `{"config":{"url":"https://x.example"}}`, "persistence"},
+		{"transfer_repository", `{"new_owner":"m"}`, "persistence"},
+		{"list_collaborators", `{"repo":"r"}`, ""},
+		{"create_secret", `{"name":"X"}`, ""},
+		{"update_repository", `{"visibility":"public"}`, "permissions_all"},
+		{"edit_repo", `{"repo":"r","private":false}`, "permissions_all"},
+		{"create_repository", `{"name":"r","private":false}`, ""},
+		{"update_repository", `{"private":true}`, ""},
+		{"update_event", `{"visibility":"public"}`, ""},
+		{"update_ref", `{"ref":"heads/main","sha":"a","force":true}`, "git_history"},
+		{"update_ref", `{"ref":"heads/main","sha":"a","force":false}`, ""},
+
+		{"create_or_update_file", `{"path":".github/workflows/ci.yml"}`, "path_sensitive"},
+		{"push_files", `{"files":[{"path":"a.md"},{"path":".gitlab-ci.yml"}]}`, "path_sensitive"},
+		{"write_file", `{"path":"/home/u/x/.husky/pre-commit"}`, "path_sensitive"},
+		{"write_file", `{"path":"/home/u/x/workflows/ci.yml"}`, ""},
+		{"get_file_contents", `{"path":".github/workflows/ci.yml"}`, ""},
+
+		{"pg_query", `{"query":"DELETE FROM users"}`, "sql_unfiltered"},
+		{"clickhouse_query", `{"query":"drop database prod"}`, "sql_unfiltered"},
+		{"pg_query", `{"query":"SELECT 1"}`, ""},
+		{"search_issues", `{"query":"delete from the cart fails"}`, ""},
+
+		{"kubectl_apply", `{"manifest":"` + binding + `"}`, "persistence"},
+		{"resources_create_or_update", `{"resource":"` + binding + `"}`, "persistence"},
+		{"kubectl_patch", `{"patch":{"rules":[{"verbs":["*"]}]}}`, "persistence"},
+		{"kubectl_apply", `{"manifest":"kind: Role\nrules:\n- verbs: [get, list]\n"}`, ""},
+		{"x", `{"operations":[{"tool":"git_push","arguments":{"force":true}}]}`, "git_history"},
+	} {
+		var words []string
+		for _, d := range a.Assess(a.Tool(tt.tool, nil), []byte(tt.arguments), nil).Detections {
+			words = append(words, d.Detector)
+		}
+		slices.Sort(words)
+		if got := strings.Join(slices.Compact(words), " "); got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.tool, tt.arguments, got, tt.want)
+		}
+	}
+}
