@@ -3,6 +3,7 @@ package risk
 import (
 	"errors"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 )
@@ -83,13 +84,16 @@ type schemaReader struct {
 	allowed    bool // additionalProperties is anything else
 	known      bool // everything was understood
 	steps      int
+	scanned    int // bytes, to find what references name
 }
 
 // Bounds of what is read. A schema with more is taken to allow any name.
 const (
-	maxSteps    = 64 // subschemas
+	maxSteps    = 64      // subschemas, and references
+	maxScanned  = 1 << 20 // bytes that are read to find what references name
 	maxPatterns = 4
-	maxPattern  = 256 // bytes of one
+	maxPattern  = 256 // bytes of one, and of a name that it is compared with
+	maxProgram  = 512 // instructions of a compiled one: matching takes a time for each of them
 	maxRequired = 256 // arguments that are looked for
 )
 
@@ -134,7 +138,7 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 			eachMember(value, func(name string, _ []byte) bool {
 				var re *regexp.Regexp
 				err := errPattern
-				if len(name) <= maxPattern && len(r.s.patterns) < maxPatterns {
+				if len(r.s.patterns) < maxPatterns && isSmall(name) {
 					re, err = regexp.Compile(name)
 				}
 				if err != nil {
@@ -150,6 +154,10 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 				return true
 			})
 		case "$ref":
+			if r.steps++; r.steps > maxSteps {
+				r.known = false
+				return false
+			}
 			if target := r.target(text(value)); target != nil {
 				r.read(target, depth+1, required)
 			} else {
@@ -158,8 +166,22 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 		case "then", "else", "dependentSchemas":
 			r.known = false
 		}
-		return true
+		return r.steps <= maxSteps
 	})
+}
+
+// isSmall reports whether a pattern is compiled to a small program: a server could make a
+// short one that takes milliseconds for each name.
+func isSmall(pattern string) bool {
+	if len(pattern) > maxPattern {
+		return false
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return false
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	return err == nil && len(program.Inst) <= maxProgram
 }
 
 // target returns the subschema that a local reference names.
@@ -169,7 +191,10 @@ func (r *schemaReader) target(ref string) []byte {
 		return nil
 	}
 	b := r.root
-	for _, part := range strings.Split(path, "/") {
+	for part := range strings.SplitSeq(path, "/") {
+		if r.scanned += len(b); b == nil || r.scanned > maxScanned {
+			return nil
+		}
 		b = memberOf(b, part)
 	}
 	return b

@@ -40,16 +40,25 @@ var hostileArguments = [][3]string{
 	{`{"command":"rm","cmd":"git","shell":"sh","args":["x"],"args":["y"],"args":[`, `"-c",`, `"a"]}`},
 }
 
+// hostileDefinitions are definitions of a tool, in the same way.
+var hostileDefinitions = [][3]string{
+	{`{"inputSchema":{"$ref":"#/a","a":{`, `"$ref":"#/a",`, `"b":1}}}`}, {`{"inputSchema":{"allOf":[`, `{"$ref":"#/allOf"},`, `{}]}}`}, {`{"inputSchema":`, `{"allOf":[`, ``},
+	{`{"inputSchema":{"properties":{`, `"a":{"description":"shell command"},`, `"b":1}}}`}, {`{"inputSchema":{"required":[`, `"a",`, `"b"]}}`}, {`{"description":"`, "delete the or ", `"}`},
+	{`{"_meta":{"fastmcp":{"tags":[`, `"x",`, `""]}}}`}, {`{"inputSchema":{"$ref":"#`, "/a", `","a":{}}}`},
+}
+
 const severalTools = `{"operations":[{"tool":"a","tool":"b","tool":"c","tool":"d","arguments":{"paths":[0]},"b":[`
 
-// hostileText returns one of the texts as the arguments of a call.
-func hostileText(n, size int) []byte {
-	if n < len(hostileArguments) {
-		a := hostileArguments[n]
+// hostileJSON returns one of the definitions, or one of the others as the arguments of a
+// call.
+func hostileJSON(n, size int) []byte {
+	whole := append(hostileDefinitions, hostileArguments...)
+	if n < len(whole) {
+		a := whole[n]
 		return []byte(a[0] + strings.Repeat(a[1], max(size-len(a[0])-len(a[2]), 0)/len(a[1])) + a[2])
 	}
 	text, unit := "rm x;", "x " // the first has what a rule could see
-	if n -= len(hostileArguments); n < len(hostileKeys) {
+	if n -= len(whole); n < len(hostileKeys) {
 		unit = hostileKeys[n]
 	} else {
 		text += hostileLists[n-len(hostileKeys)]
@@ -99,16 +108,16 @@ func TestStepsAreLinear(t *testing.T) {
 	none := count(-1, 0) // the cost of starting
 	var wg sync.WaitGroup
 	running := make(chan struct{}, 2)
-	for n := range len(hostileArguments) + len(hostileKeys) + len(hostileLists) {
+	for n := range len(hostileDefinitions) + len(hostileArguments) + len(hostileKeys) + len(hostileLists) {
 		running <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-running }()
 			size := 8 << 10 // twice that has not too many words
-			if n < len(hostileArguments) {
+			if n < len(hostileDefinitions)+len(hostileArguments) {
 				size = 16 << 10
 			}
 			once, twice := count(n, size)-none, count(n, 2*size)-none
-			what := hostileText(n, size)
+			what := hostileJSON(n, size)
 			if 4*twice > 9*once {
 				t.Errorf("%.60s: %d steps for %d bytes, %d for %d", what, once, size, twice, 2*size)
 			}
@@ -123,7 +132,7 @@ func TestStepsAreLinear(t *testing.T) {
 // maxStepsPerByte limits the blocks of statements run for a byte of hostile arguments.
 const maxStepsPerByte = 400
 
-// TestSteps assesses the arguments for TestStepsAreLinear.
+// TestSteps assesses the arguments, or compiles the definition, for TestStepsAreLinear.
 func TestSteps(t *testing.T) {
 	var n, size int
 	if got, _ := fmt.Sscan(os.Getenv("RISK_STEPS"), &n, &size); got < 2 {
@@ -131,7 +140,11 @@ func TestSteps(t *testing.T) {
 	}
 	a := newAssessor(t, Config{Home: "/home/u", Cwd: "/home/u/x"})
 	tool := sendKeys(a)
-	if n >= 0 {
-		a.Assess(tool, hostileText(n, size), nil)
+	switch {
+	case n < 0:
+	case n < len(hostileDefinitions):
+		a.Tool("x", hostileJSON(n, size))
+	default:
+		a.Assess(tool, hostileJSON(n, size), nil)
 	}
 }

@@ -71,3 +71,15 @@ func TestDescriptions(t *testing.T) {
 		}
 	}
 }
+
+// TestPatternsAreSmall has patterns that a server makes to be slow: each name of an argument
+// would take milliseconds.
+func TestPatternsAreSmall(t *testing.T) {
+	a := newAssessor(t, Config{})
+	for pattern, closed := range map[string]bool{"^x-[a-z_]{1,64}$": true, "^([a-z]?){900}x$": false, "^((a?|b){30}){30}x$": false} {
+		definition := `{"inputSchema":{"properties":{},"patternProperties":{"` + pattern + `":{}}}}`
+		if got := a.Tool("x", []byte(definition)).schema.closed; got != closed {
+			t.Errorf("%s: closed %v, want %v", pattern, got, closed)
+		}
+	}
+}

@@ -168,7 +168,7 @@ func (w *walk) undeclared(t *Tool, name []byte) {
 		return
 	}
 	for _, re := range t.schema.patterns {
-		if re.Match(name) {
+		if len(name) <= maxPattern && re.Match(name) {
 			return
 		}
 	}
