@@ -134,9 +134,10 @@ func (a *approvals) take(w *waiting) bool {
 	return true
 }
 
-// cancel ends the wait of the call with this id, and with it that of its frame.
-// It reports whether a call waited. Only fromClient calls it.
-func (a *approvals) cancel(id []byte) bool {
+// cancel ends the wait of the calls with this id, and with it that of their frames: of
+// two with one id, which was meant is unknown. It reports whether one waited. Only
+// fromClient calls it.
+func (a *approvals) cancel(id []byte) (waited bool) {
 	a.mu.Lock()
 	list := slices.Clone(a.waiting)
 	a.mu.Unlock()
@@ -148,9 +149,9 @@ func (a *approvals) cancel(id []byte) bool {
 		w.frame.Messages = slices.DeleteFunc(w.frame.Messages, named) // who cancels wants no answer
 		a.refuse(w, audit.Approval{Outcome: "cancelled"}, audit.ErrCancelled, cancelledText)
 		signal(a.wake)
-		return true
+		waited = true
 	}
-	return false
+	return waited
 }
 
 // sameID reports whether a cancel of one id means the request with the other.

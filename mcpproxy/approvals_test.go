@@ -96,6 +96,26 @@ func TestNobodyCanBeAsked(t *testing.T) {
 	}
 }
 
+// TestCancelOfTwo cancels an id that two waiting calls have: neither can be approved then.
+func TestCancelOfTwo(t *testing.T) {
+	p, a := asking(t, "cat")
+	p.send(kill(1) + kill(1))
+	first, second := question(t, a.Files, 1), question(t, a.Files, 2)
+	const ping = `{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n"
+	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n" + ping)
+	if line := p.line(); line != ping {
+		t.Errorf("the server got %s, want the ping only", line)
+	}
+	awaitWithdrawn(t, a.Files, first)
+	awaitWithdrawn(t, a.Files, second)
+	records := p.wait()
+	for n := range uint64(2) {
+		if r, one := approvalOf(t, records, n+1); r.ErrorType != audit.ErrCancelled || one.Outcome != "cancelled" || r.Forwarded {
+			t.Errorf("call %d has error type %q and approval %+v, want cancelled", n+1, r.ErrorType, one)
+		}
+	}
+}
+
 // TestAlways approves a tool for good, and takes that back, while the proxy runs:
 // both are recorded.
 func TestAlways(t *testing.T) {
