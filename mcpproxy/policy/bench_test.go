@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -82,5 +83,29 @@ func TestLoadingAllocatesLittle(t *testing.T) {
 	})
 	if n > 2000 {
 		t.Errorf("%v allocations for 200 rules", n)
+	}
+}
+
+// TestLongListsAreNotPrinted compares a long list with texts: none of them is what a list
+// looks like, so nothing is made of it.
+func TestLongListsAreNotPrinted(t *testing.T) {
+	p := load(t, `{"version":"1","default":"allow","tools":{"a":{"deny_if":[{"conditions":[{"path":"args.x","op":"in","value":["a","b",5]}]}]}}}`, "p.json")
+	for x, want := range map[string]policy.Action{
+		"[" + strings.Repeat(`{"k":[]},`, 5000) + "1]":       policy.Allow,
+		"{" + strings.Repeat(`"k":{},`, 5000) + `"l":1}`:     policy.Allow,
+		"[" + strings.Repeat(`{"k":[]},`, 5000) + "1e400]":   policy.Deny, // cannot be read
+		"[" + strings.Repeat("9", 400) + "]":                 policy.Deny,
+		"[true,false,null,1e5,\"1e400\",-1.5E-3,[1e300],{}]": policy.Allow,
+	} {
+		calls, decisions := []policy.Call{{Tool: "a", Arguments: []byte(`{"x":` + x + `}`)}}, make([]policy.Decision, 1)
+		var counters policy.Memory
+		n := testing.AllocsPerRun(1, func() {
+			if err := p.Decide(calls, time.Unix(0, 0), &counters, decisions); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if decisions[0].Action != want || n > 100 {
+			t.Errorf("%.30s: %v with %v allocations, want %v with at most 100", x, decisions[0].Action, n, want)
+		}
 	}
 }

@@ -299,11 +299,34 @@ func (o *operand) equals(a *argument) truth {
 		var buf [32]byte
 		return truthOf(string(strconv.AppendFloat(buf[:0], f, 'g', -1, 64)) == o.text)
 	}
+	printed := "["
+	if v[0] == '{' {
+		printed = "map["
+	}
+	if !strings.HasPrefix(o.text, printed) { // reading all of it takes much longer
+		if hasLostNumber(v) {
+			return unreadable
+		}
+		return no
+	}
 	var value any
 	if err := json.Unmarshal(v, &value); err != nil {
 		return unreadable
 	}
 	return truthOf(fmt.Sprint(value) == o.text)
+}
+
+// hasLostNumber reports whether a list or an object has a number that no float64 can hold:
+// then it is not readable.
+func hasLostNumber(v []byte) (found bool) {
+	const longest = 300 // digits of a number without an exponent that each float64 can hold
+	jsontext.Lenient(v).Tokens(0, func(_ byte, _ jsontext.String, scalar []byte) {
+		if len(scalar) > longest || bytes.ContainsAny(scalar, "eE") && scalar[0] != 't' && scalar[0] != 'f' {
+			_, err := strconv.ParseFloat(string(scalar), 64)
+			found = found || err != nil
+		}
+	})
+	return found
 }
 
 // converts reports whether a server may take a, which is of another type, for o:
