@@ -50,8 +50,16 @@ type Row struct {
 }
 
 // Size is an upper estimate of the memory of r, in bytes: its raw bytes, as
-// much again for texts that had escapes in them, and the structure.
-func (r *Row) Size() int64 { return 2*int64(len(r.Raw)) + 1024 }
+// much again for texts that had escapes in them, the structure, and the columns of
+// its operations, which may repeat the arguments.
+func (r *Row) Size() int64 {
+	n := 2*len(r.Raw) + 1024
+	for i := range r.Operations {
+		op := &r.Operations[i]
+		n += len(op.Args) + len(op.Path) + 128
+	}
+	return int64(n)
+}
 
 // A DeadLetter is a message that could not become a row, and the reason.
 type DeadLetter struct {

@@ -2,10 +2,10 @@ package audit
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"auditproxy/schemas/jsontext"
 )
@@ -17,11 +17,21 @@ type Operation struct {
 	Target string
 	Args   JSON // the operation's own redacted arguments
 	// Path is "" for the call itself, else the operation's location, as in
-	// "operations[3].arguments.operations[0]". The client chooses the names in it: of a
-	// long one it is the end, behind an ellipsis, and two operations can have the same.
+	// "operations[3].arguments.operations[0]". The client chooses the names in it, so
+	// that two operations can have the same; beyond maxPath its middle is left out.
 	Path      string
 	Candidate bool // another reading of the same bytes, see Record.Candidates
 }
+
+// Bounds of what is listed for one record. A client chooses how often one text of
+// its arguments is listed, and could make gigabytes of one call.
+const (
+	maxPath     = 256       // bytes
+	maxLateArgs = 4 << 20   // bytes, of all late candidates
+	maxWhole    = 256 << 20 // bytes of paths, of WholeOperations
+	keptLists   = 4         // inside each other: candidates in more are late
+	keptReading = 16        // candidates of a record without arguments of their own: others are late
+)
 
 // Operations lists the operations of r's call: the call itself, every item of
 // an `operations` list in its arguments that has a string `tool` in it, at any
@@ -30,19 +40,41 @@ type Operation struct {
 //
 // An item with duplicate `tool` members is one operation for each: most servers
 // run the last, the others are candidates.
+//
+// Late candidates have arguments while there is room for them: those that no server is
+// known to run, so that an agent cannot hide others behind them. They are between the
+// first and the last tool of an item, in more than keptLists lists, or, in a record that
+// no proxy writes, after its first keptReading readings of the same arguments.
 func Operations(r *Record) []Operation {
+	return listOperations(r, &room{path: maxPath, args: maxLateArgs, paths: math.MaxInt})
+}
+
+// WholeOperations is Operations as older versions listed them: paths and arguments of
+// any length, up to what no database stored.
+func WholeOperations(r *Record) []Operation {
+	return listOperations(r, &room{path: math.MaxInt, args: math.MaxInt, paths: maxWhole})
+}
+
+// room is what operations may still take, in bytes.
+type room struct {
+	path  int // each path
+	paths int // all of them
+	args  int // the arguments of late candidates
+}
+
+func listOperations(r *Record, left *room) []Operation {
 	if r.Kind != KindCall && r.Kind != KindOpen && (r.Kind != "" || r.CallNo == 0) {
 		return nil
 	}
 	ops := []Operation{{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}}
-	ops = appendInner(ops, r.Args, r.Method)
-	for _, c := range r.Candidates {
+	ops = appendInner(ops, r.Args, r.Method, false, left)
+	for n, c := range r.Candidates {
 		op := Operation{Method: c.Method, Tool: c.Tool, Target: c.Target, Args: c.Args, Candidate: true}
 		from := len(ops) + 1
-		if c.Args == "" {
-			op.Args = r.Args // whose operations are there already
+		if c.Args == "" { // whose operations are there already
+			op.Args = left.late(n >= keptReading, r.Args)
 		}
-		ops = appendInner(append(ops, op), c.Args, c.Method)
+		ops = appendInner(append(ops, op), c.Args, c.Method, true, left)
 		for i := range ops[from:] {
 			ops[from+i].Candidate = true
 		}
@@ -50,24 +82,34 @@ func Operations(r *Record) []Operation {
 	return ops
 }
 
+// late returns the arguments of a candidate, none if it is a late one and there is no room.
+func (left *room) late(is bool, args JSON) JSON {
+	if is {
+		if left.args -= len(args); left.args < 0 {
+			return ""
+		}
+	}
+	return args
+}
+
 // InnerOperations lists the operations that some server reads in the arguments of a
 // call: also behind names in another case or fold, as in Go, and in texts that are
 // JSON, as Python's FastMCP decodes them. They may alias args, and have no Path. ok is
-// false if not all are listed: there are more than most, or a text that may have some is no strict
-// JSON.
+// false if not all are listed: there are more than most, or a text that may have some is
+// no strict JSON.
 func InnerOperations(args JSON, most int) (ops []Operation, ok bool) {
 	w := operationWalk{b: jsontext.Strict(args), most: most, every: true}
 	w.value(w.b.Start(), 0, false)
 	return w.ops, !w.missed
 }
 
-// appendInner appends the operations in args.
-func appendInner(ops []Operation, args JSON, method string) []Operation {
+// appendInner appends the operations in args, of a candidate or of the call.
+func appendInner(ops []Operation, args JSON, method string, candidate bool, left *room) []Operation {
 	// Only an escape can hide the name from the first look.
 	if !strings.Contains(string(args), "operations") && !strings.Contains(string(args), `\`) {
 		return ops
 	}
-	w := operationWalk{b: jsontext.Strict(args), method: method, ops: ops}
+	w := operationWalk{b: jsontext.Strict(args), method: method, ops: ops, candidate: candidate, left: left}
 	w.value(w.b.Start(), 0, false)
 	return w.ops
 }
@@ -79,16 +121,18 @@ type operationWalk struct {
 	method string
 	path   []byte // of the value at hand
 	ops    []Operation
+	lists  int  // of operations, around the value at hand
 	every  bool // those that any server reads
 	most   int  // of ops, with every
 	missed bool // there are others
 	texts  int  // around b
+
+	candidate bool  // the arguments are of one
+	left      *room // unless every
 }
 
-const (
-	maxTexts = 4       // texts in texts that are decoded
-	maxPath  = 4 << 10 // bytes of a path: thousands of operations can have a long one
-)
+// maxTexts is how many texts in texts are decoded.
+const maxTexts = 4
 
 // value walks the value at b[i] and returns the index after it, or -1. listed
 // means that it is the value of a member named `operations`.
@@ -147,7 +191,9 @@ func (w *operationWalk) list(i, depth int, listed bool) int {
 		w.path = strconv.AppendInt(append(w.path[:stem], '['), n, 10)
 		w.path = append(w.path, ']')
 		if listed && i < len(w.b) && w.b[i] == '{' {
+			w.lists++
 			i = w.object(i, depth+1, true)
+			w.lists--
 		} else {
 			i = w.value(i, depth+1, false)
 		}
@@ -212,8 +258,11 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		where = w.where()
 	}
 	for n := range tools {
-		tools[n].Path, tools[n].Args = where, args[0]
-		tools[n].Candidate = n < len(tools)-1
+		isLast := n == len(tools)-1
+		tools[n].Path, tools[n].Args, tools[n].Candidate = where, args[0], !isLast
+		if isLate := n > 0 && !isLast || w.lists > keptLists && (w.candidate || !isLast); !w.every {
+			tools[n].Args = w.left.late(isLate, args[0])
+		}
 	}
 	w.ops = slices.Insert(w.ops, at, tools...)
 	for _, other := range args[1:] {
@@ -225,17 +274,17 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 	return i
 }
 
-// where returns the Path of operations at the path of the value at hand.
+// where returns the Path of operations at the path of the value at hand. The end of a
+// long one tells the items of a list apart.
 func (w *operationWalk) where() string {
+	const head, tail = maxPath*3/4 - len("…"), maxPath / 4
+	n := len(w.path)
 	if w.every {
 		return ""
 	}
-	if len(w.path) <= maxPath {
+	if n <= maxPath || n <= w.left.path && n <= w.left.paths {
+		w.left.paths -= n
 		return string(w.path)
 	}
-	end := w.path[len(w.path)-maxPath+len("…"):]
-	for len(end) > 0 && !utf8.RuneStart(end[0]) {
-		end = end[1:]
-	}
-	return "…" + string(end)
+	return strings.ToValidUTF8(string(w.path[:head]), "") + "…" + strings.ToValidUTF8(string(w.path[n-tail:]), "")
 }

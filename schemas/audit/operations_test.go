@@ -3,6 +3,7 @@ package audit_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -73,6 +74,79 @@ func TestOperations(t *testing.T) {
 				t.Errorf("Operations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOperationsAreBounded lists what is made to be long: a text of the arguments
+// that counts for thousands of operations.
+func TestOperationsAreBounded(t *testing.T) {
+	long := strings.Repeat("é", 50<<10)
+	items := func(n int) string { return strings.TrimSuffix(strings.Repeat(`{"tool":"a"},`, n), ",") }
+	nested := func(n int, text string) audit.JSON {
+		return audit.JSON(strings.Repeat(`{"operations":[{"tool":"a","arguments":`, n) + `{"k":"` + text + `"}` + strings.Repeat("}]}", n))
+	}
+	tools := func(n int) (s string) {
+		for i := range n {
+			s += fmt.Sprintf(`,"tool":"%x"`, i)
+		}
+		return s
+	}
+	for _, tt := range []struct {
+		name string
+		r    audit.Record
+		ops  int
+	}{
+		{"below a long name", audit.Record{Args: audit.JSON(`{"` + long + `":{"operations":[` + items(8000) + `]}}`)}, 8001},
+		{"below many names", audit.Record{Args: audit.JSON(strings.Repeat(`{"`+long[:400]+`":`, 100) + `{"operations":[` + items(8000) + `]}` + strings.Repeat("}", 100))}, 8001},
+		{"an item with many names of tools", audit.Record{Args: audit.JSON(`{"operations":[{"arguments":{"k":"` + long + `"}` + tools(6000) + `}]}`)}, 6001},
+		{"many candidates", audit.Record{Args: audit.JSON(`{"k":"` + long + `"}`), Candidates: slices.Repeat([]audit.Candidate{{Method: "a"}}, 7000)}, 7001},
+		{"a candidate with operations in operations", audit.Record{Candidates: []audit.Candidate{{Method: "a", Args: nested(80, long)}}}, 82},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.r.Kind = audit.KindCall
+			ops := audit.Operations(&tt.r)
+			paths, args := 0, 0
+			for i, op := range ops {
+				paths += len(op.Path)
+				if args += len(op.Args); !op.Candidate && op.Args == "" && strings.Contains(string(tt.r.Args), `"arguments"`) {
+					t.Errorf("operation %d, which is no candidate, has no arguments", i)
+				}
+				if !utf8.ValidString(op.Path) {
+					t.Fatalf("the path %q is not UTF-8", op.Path)
+				}
+			}
+			if len(ops) != tt.ops || paths > 256*len(ops) || args > 8<<20 {
+				t.Errorf("%d operations with %d bytes of paths and %d of arguments, want %d with few", len(ops), paths, args, tt.ops)
+			}
+			if last := ops[len(ops)-1].Path; len(ops) == 8001 && (!strings.HasSuffix(last, ".operations[7999]") || !strings.Contains(last, "é…")) {
+				t.Errorf("the last one is at %q, want its beginning and its end", last)
+			}
+		})
+	}
+}
+
+// TestNothingHidesACandidate fills the room of late candidates: what a server may run
+// behind them keeps its arguments, which rules look at.
+func TestNothingHidesACandidate(t *testing.T) {
+	const pipe = `{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/etc/cron.d/x"}}]}`
+	deep := audit.JSON(strings.Repeat(`{"operations":[{"tool":"a","arguments":`, 80) + `{"k":"` + strings.Repeat("k", 100_000) + `"}` + strings.Repeat("}]}", 80))
+	item := audit.JSON(`{"operations":[{"tool":"pipe_pane"` + strings.Repeat(`,"tool":"x"`, 100) + `,"arguments":{"output_path":"/etc/cron.d/x","k":"` + strings.Repeat("k", 100_000) + `"}}]}`)
+	for name, r := range map[string]audit.Record{
+		"another reading":        {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/x"}`}}},
+		"an operation of one":    {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Args: pipe}}},
+		"another name of a tool": {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Args: item}}},
+		"the same arguments":     {Args: `{"output_path":"/etc/cron.d/x"}`, Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Tool: "pipe_pane"}}},
+	} {
+		r.Kind = audit.KindCall
+		ops := audit.Operations(&r)
+		if !slices.ContainsFunc(ops, func(op audit.Operation) bool { return op.Candidate && op.Args == "" }) {
+			t.Errorf("%s: there is room left", name)
+		}
+		if !slices.ContainsFunc(ops, func(op audit.Operation) bool {
+			return op.Tool == "pipe_pane" && strings.Contains(string(op.Args), "/etc/cron.d/x")
+		}) {
+			t.Errorf("%s: no pipe_pane with its path", name)
+		}
 	}
 }
 
@@ -185,11 +259,11 @@ func TestLongPaths(t *testing.T) {
 		t.Errorf("%d operations, %v, with paths of %d bytes, want %d with none", len(ops), ok, size(ops), n)
 	}
 	ops = audit.Operations(&audit.Record{Kind: audit.KindCall, Args: args})[1:]
-	if len(ops) != n || size(ops) > n*(4<<10) {
-		t.Errorf("%d operations with paths of %d bytes, want %d with at most 4 KiB each", len(ops), size(ops), n)
+	if len(ops) != n || size(ops) > n*256 {
+		t.Errorf("%d operations with paths of %d bytes, want %d with at most 256 each", len(ops), size(ops), n)
 	}
-	if path := ops[len(ops)-1].Path; !strings.HasPrefix(path, "…éé") || !strings.HasSuffix(path, "éé.operations[3999]") || !utf8.ValidString(path) {
-		t.Errorf("path %.20q…, want the end of it", path)
+	if path := ops[len(ops)-1].Path; !strings.Contains(path, "é…é") || !strings.HasSuffix(path, "é.operations[3999]") || !utf8.ValidString(path) {
+		t.Errorf("path %q, want its beginning and its end", path)
 	}
 }
 

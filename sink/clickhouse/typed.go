@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/schemas/audit"
 
 	"github.com/ClickHouse/ch-go/proto"
 )
@@ -59,6 +60,19 @@ func (t *Typed) SQL() string {
 // Agrees reports whether a stored row, of which the expression of SQL has this value,
 // is what an insert of Row would store, of this collector or of an older one.
 func (t *Typed) Agrees(hash string) bool {
+	return t.agrees(hash) || t.unbounded(func() bool { return t.agrees(hash) })
+}
+
+// unbounded calls f while Row has the operations that an older collector stored.
+func (t *Typed) unbounded(f func() bool) bool {
+	row := t.Row()
+	bounded := row.Operations
+	defer func() { row.Operations = bounded }()
+	row.Operations = audit.WholeOperations(&row.Record)
+	return f()
+}
+
+func (t *Typed) agrees(hash string) bool {
 	t.buf.Reset()
 	older := 0
 	for _, c := range t.columns {
@@ -76,9 +90,13 @@ func (t *Typed) Agrees(hash string) bool {
 // value is what the expression of ColumnSQL has for each of them.
 func (t *Typed) Differing(value func(column int) string) (names []string) {
 	for i, c := range t.columns {
-		t.buf.Reset()
-		appendValue(&t.buf, c, t.one)
-		if v := value(i); v != string(t.buf.Buf) && (c.name != added || v != "\x00") {
+		v := value(i)
+		has := func() bool {
+			t.buf.Reset()
+			appendValue(&t.buf, c, t.one)
+			return v == string(t.buf.Buf)
+		}
+		if !has() && (c.name != added || v != "\x00") && !t.unbounded(has) {
 			names = append(names, c.name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
@@ -31,6 +32,13 @@ func TestTyped(t *testing.T) {
 			rows = append(rows, ingesttest.RowOf(t, f.Data, ingest.Source{Topic: "t", Partition: 3, Offset: uint64(i)}))
 		}
 	}
+	// What an older collector stored of it has longer texts.
+	r := rows[0].Record
+	r.RecordID, r.Kind, r.CallNo, r.Outcome = audit.NewID(start), audit.KindCall, 1, audit.OutcomeOK
+	r.Args = audit.JSON(`{"` + strings.Repeat("n", 300) + `":{"operations":[{"tool":"a"}]}}`)
+	long := ingesttest.RowOf(t, audit.AppendRecord(nil, &r), ingest.Source{Topic: "t", Partition: 4})
+	long.Operations = audit.WholeOperations(&long.Record)
+	rows = append(rows, long)
 	if err := s.InsertRows(t.Context(), rows, start); err != nil {
 		t.Fatal(err)
 	}
