@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // A bench is a pipeline with one source, whose marks are numbers.
@@ -436,6 +439,38 @@ func TestDeadLetterFirst(t *testing.T) {
 		<-time.After(time.Minute)
 		b.want(t, []int{1}, 0, 1)
 		b.end()
+	})
+}
+
+// TestDeadLettersInTheLog checks that a producer of no records does not fill the
+// log: a batch is one line for each reason and partition.
+func TestDeadLettersInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
+		b := start(t, 1000, newFakeStore())
+		b.writer.log = zap.New(core)
+		var c chunk[int]
+		for i := range 500 {
+			value := []byte("not JSON")
+			if i%5 == 4 {
+				value = nil
+			}
+			c.add(&b.decoder, ingest.Message{Source: ingest.Source{Topic: "t", Partition: uint32(i % 2), Offset: uint64(i)}, Key: []byte("k"), Value: value})
+		}
+		c.mark = 1
+		b.in <- c
+		<-time.After(time.Minute)
+		b.want(t, []int{1}, 0, 500)
+		b.end()
+		var got []string
+		for _, e := range logs.FilterMessage("dead letters").All() {
+			m := e.ContextMap()
+			got = append(got, fmt.Sprint(m["reason"], " ", m["topic"], " ", m["partition"], " ", m["count"], " ", m["first_offset"], " ", m["last_offset"]))
+		}
+		want := []string{"not_json t 0 200 0 498", "not_json t 1 200 1 497", "tombstone t 0 50 4 494", "tombstone t 1 50 9 499"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("log (-want +got):\n%s", diff)
+		}
 	})
 }
 

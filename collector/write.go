@@ -74,11 +74,7 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 		if !w.writeLetters(ctx, letters) {
 			return false
 		}
-		for _, l := range letters {
-			w.metrics.deadLetters.WithLabelValues(l.Reason).Inc()
-			w.log.Warn("dead letter", zap.String("reason", l.Reason), zap.String("topic", l.Topic),
-				zap.Uint32("partition", l.Partition), zap.Uint64("offset", l.Offset))
-		}
+		w.tellLetters(letters)
 	}
 	if len(b.gaps) > 0 {
 		ok := w.retry(ctx, "gaps", func(ctx context.Context) error { return w.store.InsertGaps(ctx, b.gaps) })
@@ -89,6 +85,37 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 	}
 	w.metrics.stored(b.rows)
 	return true
+}
+
+// tellLetters counts and logs dead letters of a batch: a line for each would let one
+// producer fill the log.
+func (w *writer) tellLetters(letters []ingest.DeadLetter) {
+	type origin struct {
+		reason, topic string
+		partition     uint32
+	}
+	type offsets struct {
+		count       int
+		first, last uint64
+	}
+	var order []origin
+	found := map[origin]*offsets{}
+	for _, l := range letters {
+		w.metrics.deadLetters.WithLabelValues(l.Reason).Inc()
+		at := origin{l.Reason, l.Topic, l.Partition}
+		o := found[at]
+		if o == nil {
+			order, o = append(order, at), &offsets{first: l.Offset}
+			found[at] = o
+		}
+		o.count++
+		o.first, o.last = min(o.first, l.Offset), max(o.last, l.Offset)
+	}
+	for _, at := range order {
+		o := found[at]
+		w.log.Warn("dead letters", zap.String("reason", at.reason), zap.String("topic", at.topic), zap.Uint32("partition", at.partition),
+			zap.Int("count", o.count), zap.Uint64("first_offset", o.first), zap.Uint64("last_offset", o.last))
+	}
 }
 
 // writeRows stores rows, and returns refused ones as dead letters. The halves
