@@ -13,11 +13,14 @@
 package ocsf
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"auditproxy/collector/alert"
 	"auditproxy/collector/export/receiver"
@@ -112,7 +115,45 @@ func (e *Encoder) record(dst []byte, r *receiver.Record, integrity bool) ([]byte
 		return dst, err
 	}
 	w.close(event)
+	pairSurrogates(w.b[len(dst):])
 	return w.b, nil
+}
+
+// pairSurrogates replaces escapes for half a surrogate pair in JSON by that of U+FFFD.
+// A proxy writes none, but another producer can, and strict readers
+// refuse all of the event.
+func pairSurrogates(b []byte) {
+	for {
+		i := bytes.IndexByte(b, '\\')
+		if i < 0 || len(b) < i+len(`\uXXXX`) {
+			return
+		}
+		if b = b[i:]; b[1] != 'u' {
+			b = b[2:]
+			continue
+		}
+		r := escaped(b)
+		switch {
+		case utf16.IsSurrogate(r) && utf16.DecodeRune(r, escaped(b[6:])) != utf8.RuneError:
+			b = b[6:]
+		case utf16.IsSurrogate(r):
+			copy(b[2:6], "fffd")
+		}
+		b = b[6:]
+	}
+}
+
+// escaped returns the code unit of the escape \uXXXX that b starts with, -1 if it
+// starts with none.
+func escaped(b []byte) rune {
+	var unit [2]byte
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return -1
+	}
+	if _, err := hex.Decode(unit[:], b[2:6]); err != nil {
+		return -1
+	}
+	return rune(unit[0])<<8 | rune(unit[1])
 }
 
 // attested appends an event, and to it an attestation if there is to be one.
@@ -136,8 +177,8 @@ func (e *Encoder) attested(dst []byte, chain string, event func(dst []byte, inte
 	w.closeList(list)
 	sum, err := e.sum(append(w.b[len(dst):], '}'))
 	if err != nil {
-		// A value has no form in RFC 8785: a number beyond a double's range, half a
-		// surrogate pair, a name twice. Such an event has no attestation.
+		// A value has no form in RFC 8785: a number beyond a double's range, a
+		// name twice. Such an event has no attestation.
 		return event(dst, false)
 	}
 	w.b = w.b[:open]
