@@ -57,6 +57,7 @@ func TestTools(t *testing.T) {
 		{"search_issues", `{"query":"delete from the cart fails"}`, ""},
 
 		{"kubectl_apply", `{"manifest":"` + binding + `"}`, "persistence"},
+		{"kubectl_apply", `{"manifest":"{\"kind\":\"ClusterRoleBinding\",\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"cluster-admin\"}}"}`, "persistence"},
 		{"resources_create_or_update", `{"resource":"` + binding + `"}`, "persistence"},
 		{"kubectl_patch", `{"patch":{"rules":[{"verbs":["*"]}]}}`, "persistence"},
 		{"kubectl_apply", `{"manifest":"kind: Role\nrules:\n- verbs: [get, list]\n"}`, ""},

@@ -64,10 +64,12 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		if i = w.value(value, t, arg|of&(commandLine|pathname|mounts|manifest)); i < 0 {
 			return -1
 		}
-		if (arg&hostRights != 0 || arg&(mounts|manifest) != 0 && of&(mounts|manifest) == 0) && handsOverHost(arg, w.b[value:i]) {
+		// A manifest in one is a part of it, and was looked at.
+		isOuter := arg&(mounts|manifest) != 0 && of&(mounts|manifest) == 0
+		if (arg&hostRights != 0 || isOuter) && handsOverHost(arg, w.b[value:i]) {
 			w.found(detector.PrivilegeEscalation)
 		}
-		if arg&manifest != 0 && guard.ManifestGrants(view(w.b[value:i])) {
+		if isOuter && arg&manifest != 0 && guard.ManifestGrants(view(w.b[value:i])) {
 			w.found(detector.Persistence)
 		}
 		if v := w.b[value:i]; arg&(commandLine|program) != 0 && v[0] == '"' {

@@ -211,4 +211,4 @@ func ManifestGrants(text string) bool {
 	return hasAny(text, "name:cluster-admin", "name:system:masters", "name:system:anonymous", "name:system:unauthenticated", "verbs:[*]", "verbs:\n-*")
 }
 
-var spaceless = strings.NewReplacer(" ", "", "\t", "", "\r", "", `"`, "", "'", "", `\n`, "\n")
+var spaceless = strings.NewReplacer(" ", "", "\t", "", "\r", "", `\"`, "", `"`, "", "'", "", `\n`, "\n")
