@@ -255,16 +255,17 @@ func IsDrive(t, name []byte, i int) bool {
 	return t[i] == ':' && (len(name) == 4 && name[0] == '$' || len(name) == 3 && i+2 < len(t) && (t[i+1] == '\\' || 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_'))
 }
 
+// IsGcloudSecret reports whether the option that ends at i names a secret for gcloud:
+// gcloud secrets versions list --secret=db.
+func IsGcloudSecret(t, option []byte, i int) bool {
+	return string(option) == "--secret" && bytes.Contains(t[max(0, i-maxSchema):i], []byte("gcloud secrets "))
+}
+
 // IsSubject reports whether the colon at i ends the topic of a commit message:
-// "auth: refuse empty tokens", or the option before i has the name of a secret.
+// "auth: refuse empty tokens".
 func IsSubject(t, name []byte, i int) bool {
-	if first := i - len(name); first > 1 && string(t[first-2:first]) == "${" && bytes.HasPrefix(t[i:], []byte(":+")) {
-		return true // what stands for a variable that is set
-	}
 	switch string(name) {
 	case "auth", "tokens", "secrets", "cookies", "credentials":
-	case "--secret": // the name of one
-		return bytes.Contains(t[max(0, i-maxSchema):i], []byte("gcloud secrets "))
 	default:
 		return false
 	}
@@ -336,7 +337,8 @@ func IsItself(t, name []byte, first int, v lex.Span) bool {
 
 // IsAlternative reports whether the colon at i is between the two values of a condition,
 // of which the first one starts at first, hidden ? 'password' : 'text', before what is told
-// or taken if a variable is not set, ${PASSWORD:?missing}, ${PASSWORD:-$OTHER}, or in a path, configuration["Jwt:Key"].
+// or taken if a variable is set or not, ${PASSWORD:?missing}, ${PASSWORD:+yes}, ${PASSWORD:-$OTHER},
+// or in a path, configuration["Jwt:Key"].
 func IsAlternative(t []byte, first, i int) bool {
 	if t[i] == ':' && first > 1 && lex.Classes[t[first-1]]&lex.IsQuote != 0 && t[first-2] == '[' { // configuration["Jwt:Key"]
 		end := i + 1
@@ -347,7 +349,7 @@ func IsAlternative(t []byte, first, i int) bool {
 			return true
 		}
 	}
-	if t[i] == ':' && i+1 < len(t) && (t[i+1] == '?' || bytes.HasPrefix(t[i+1:], []byte("-$"))) && bytes.HasSuffix(t[:first], []byte("${")) {
+	if t[i] == ':' && i+1 < len(t) && (t[i+1] == '?' || t[i+1] == '+' || bytes.HasPrefix(t[i+1:], []byte("-$"))) && bytes.HasSuffix(t[:first], []byte("${")) {
 		return true
 	}
 	if t[i] != ':' || t[i-1] != ' ' || first < 3 || lex.Classes[t[first-1]]&lex.IsQuote == 0 {

@@ -67,7 +67,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[i] == '=' && lex.IsType(name) {
 		name = s.typed(name, first)
 	}
-	if about.IsSubject(s.text, name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
+	if about.IsSubject(s.text, name, i) || about.IsGcloudSecret(s.text, name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
 		return lex.Span{} // token::Type
 	}
 	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (lex.StartsLine(s.text, first) || first > 1 && s.text[first-2] == '-' && lex.StartsLine(s.text, first-2)) {
@@ -460,7 +460,7 @@ func (s *Scanner) option(i int) lex.Span {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
 	name := t[from:to]
-	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsSubject(t, t[i:to], to) {
+	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) {
 		return lex.Span{}
 	}
 	c := s.values.Value(v)
