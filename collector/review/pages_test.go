@@ -422,7 +422,7 @@ func TestMistakes(t *testing.T) {
 		"/calls?tool=pipe_pane", "/calls.csv?tool=pipe_pane", "/calls.ndjson?until=2026-11-21", "/calls.csv?before=1.2.3", "/calls?anomalous=true", "/calls.csv?outcome=failed",
 		"/calls?decision=refused", "/decisions?op=x", "/decisions?decision=deny", "/sessions?problem=gap", "/sessions?session=x", "/alerts?state=opened", "/alerts?severity=high",
 		"/alerts?host=x", "/calls?text=" + strings.Repeat("x+", store.MaxWords+1), "/destinations?path=x", "/environment?variable=x", "/?host=x",
-		"/tools?new=24h", "/tools?span=9y",
+		"/tools?new=24h", "/tools?span=9y", "/sessions?shown=span",
 	} {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)
@@ -590,6 +590,11 @@ func TestNewTools(t *testing.T) {
 		{"?to=" + at(-10).Format("2006-01-02T15:04"), []string{"changed", "of before", "old"}},
 		{"?from=" + at(-2).Format("2006-01-02T15:04:05"), []string{"new", "unlisted"}},
 		{"?to=" + at(-60).Format("2006-01-02T15:04"), nil},
+		// What a form sends: the time that was typed beside a span, and a span that was chosen
+		// where a time was shown.
+		{"?span=24h&from=" + at(-2).Format("2006-01-02T15:04:05"), []string{"new", "unlisted"}},
+		{"?shown=range&span=24h&from=" + at(-2).Format("2006-01-02T15:04:05"), []string{"changed", "new", "unlisted"}},
+		{"?shown=range&span=&from=" + at(-2).Format("2006-01-02T15:04:05"), []string{"new", "unlisted"}},
 	} {
 		body := do(newTestServer(t, f), httptest.NewRequest("GET", "/tools"+tt.query, nil)).Body.String()
 		var got []string
@@ -598,6 +603,10 @@ func TestNewTools(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.query, diff)
+		}
+		isRange := strings.Contains(body, `<option value="" selected>from … to</option>`)
+		if sends := strings.Contains(body, `name="shown" value="range"`); sends != isRange {
+			t.Errorf("%s: the form sends shown: %v, and shows a time: %v", tt.query, sends, isRange)
 		}
 		if strings.Contains(body, ">bb<") != slices.Contains(tt.want, "changed") || strings.Contains(body, "No tool is new") != (tt.want == nil) {
 			t.Errorf("%s:\n%s", tt.query, body)

@@ -58,6 +58,12 @@ func parseTime(name, text string) (t time.Time, field string, err error) {
 func (s *Server) when(q url.Values, usual string) (w when, err error) {
 	now := s.c.Now().UTC()
 	w = when{Spans: spans, Span: q.Get("span"), From: q.Get("from"), To: q.Get("to")}
+	if err := oneOf(q, "shown", "range"); err != nil {
+		return w, err
+	}
+	if w.Span != "" && q.Get("shown") != "" {
+		w.From, w.To = "", "" // a form sends them too; the span is what was chosen now
+	}
 	if w.From == "" && w.To == "" {
 		if w.Span == "" {
 			w.Span = usual
@@ -127,8 +133,9 @@ func checkQuery(raw string) error {
 	return nil
 }
 
-// timeNames are the parameters of a time range.
-var timeNames = []string{"span", "from", "to"}
+// timeNames are the parameters of a time range. A form that shows a beginning and an end,
+// rather than a span, has shown=range.
+var timeNames = []string{"span", "from", "to", "shown"}
 
 // known reports a parameter that is none of names: a page or an export that left
 // a condition out would have more than was asked for.
