@@ -154,7 +154,10 @@ func (s *Scanner) schemed(i int) lex.Span {
 		from++
 	}
 	to := lex.CredentialEnd(s.text, from)
-	if string(t[from:to]) == "realm=" || to > from && t[to-1] == ':' { // of what a server asks for, the next name
+	if string(t[from:to]) == "realm=" { // of what a server asks for
+		return lex.Span{}
+	}
+	if to > from && t[to-1] == ':' && (t[i] == '\n' || s.sensitiveName(t[from:to-1], 0)) { // the next name, Bearer token: SECRET
 		return lex.Span{}
 	}
 	if word == 5 && !lex.IsBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {
