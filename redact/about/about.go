@@ -18,14 +18,14 @@ const (
 	maxSchema = 256 // bytes of an object that describes a secret
 )
 
-// IsParsed reports whether the name at first is that of a parser: unexpected token: 'x',
-// case token.IDENT:, or one that a program asks for: if not password:.
-func IsParsed(t []byte, first int) bool {
+// IsParsed reports whether the name at first, whose separator is at i, is that of a parser:
+// unexpected token: 'x', case token.IDENT:, or one that a program asks for: if not password:.
+func IsParsed(t []byte, first, i int) bool {
 	if first < len("case ") || t[first-1] != ' ' {
 		return false
 	}
 	before := t[:first]
-	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) || bytes.HasSuffix(before, []byte("if not "))
+	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) || t[i] == ':' && bytes.HasSuffix(before, []byte("if not "))
 }
 
 // IsObject reports whether a message is about an object of Kubernetes: secret "db" not
@@ -258,7 +258,12 @@ func IsDrive(t, name []byte, i int) bool {
 // IsGcloudSecret reports whether the option that ends at i names a secret for gcloud:
 // gcloud secrets versions list --secret=db.
 func IsGcloudSecret(t, option []byte, i int) bool {
-	return string(option) == "--secret" && bytes.Contains(t[max(0, i-maxSchema):i], []byte("gcloud secrets "))
+	if string(option) != "--secret" {
+		return false
+	}
+	before := t[max(0, i-maxSchema):i]
+	at := bytes.LastIndex(before, []byte("gcloud secrets "))
+	return at >= 0 && !bytes.ContainsAny(before[at:], ";|&\n")
 }
 
 // IsSubject reports whether the colon at i ends the topic of a commit message:

@@ -119,7 +119,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 		return s.prompted(i)
 	}
-	if about.IsOther(name, s.text[i:]) || about.IsParsed(s.text, first) {
+	if about.IsOther(name, s.text[i:]) || about.IsParsed(s.text, first, i) {
 		return lex.Span{}
 	}
 	if s.wordy() {

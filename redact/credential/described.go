@@ -81,7 +81,7 @@ func (s *Scanner) described(i int) lex.Span {
 		}
 		return s.schemed(i)
 	}
-	if about.IsParsed(t, from) || about.IsObject(&s.values, from, to, i) || from > 0 && (t[from-1] == '-' || t[from] == '-') && about.IsSwitch(bytes.TrimLeft(t[from:to], "-")) {
+	if about.IsParsed(t, from, i) || about.IsObject(&s.values, from, to, i) || from > 0 && (t[from-1] == '-' || t[from] == '-') && about.IsSwitch(bytes.TrimLeft(t[from:to], "-")) {
 		return lex.Span{}
 	}
 	v := s.values.Quoted(i+1, 0)
@@ -129,6 +129,11 @@ func (s *Scanner) isAttached(w []byte, from int) bool {
 	return at > 0 && lex.HasFoldSuffix(before[:at], " as")
 }
 
+// isTokenName reports whether a word behind Bearer is what stands there in a sentence.
+func isTokenName(w []byte) bool {
+	return bytes.EqualFold(w, []byte("token")) || bytes.EqualFold(w, []byte("tokens")) || bytes.EqualFold(w, []byte("key"))
+}
+
 // schemed finds the credential after "Bearer" or "Basic" and white space at i.
 func (s *Scanner) schemed(i int) lex.Span {
 	t := s.text
@@ -157,7 +162,7 @@ func (s *Scanner) schemed(i int) lex.Span {
 	if string(t[from:to]) == "realm=" { // of what a server asks for
 		return lex.Span{}
 	}
-	if to > from && t[to-1] == ':' && (t[i] == '\n' || s.sensitiveName(t[from:to-1], 0)) { // the next name, Bearer token: SECRET
+	if to > from && t[to-1] == ':' && (t[i] == '\n' || isTokenName(t[from:to-1])) { // the next name, Bearer token: SECRET
 		return lex.Span{}
 	}
 	if word == 5 && !lex.IsBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {
