@@ -25,7 +25,23 @@ func IsParsed(t []byte, first, i int) bool {
 		return false
 	}
 	before := t[:first]
-	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) || t[i] == ':' && bytes.HasSuffix(before, []byte("if not "))
+	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) || t[i] == ':' && bytes.HasSuffix(before, []byte("if not ")) && isStatement(t[i+1:])
+}
+
+// isStatement reports whether b starts with a statement of Python, behind a condition.
+func isStatement(b []byte) bool {
+	word := bytes.TrimLeft(b[:min(len(b), maxWord)], " ")
+	for n, c := range word {
+		if lex.Classes[c]&lex.IsAlnum == 0 {
+			word = word[:n]
+			break
+		}
+	}
+	switch string(word) {
+	case "", "raise", "return", "break", "continue", "pass", "print", "sys", "exit", "abort", "fail", "throw":
+		return len(word) > 0 || len(b) == 0 || b[0] == '\n' || b[0] == '\r'
+	}
+	return false
 }
 
 // IsObject reports whether a message is about an object of Kubernetes: secret "db" not
