@@ -1,7 +1,7 @@
 // Package literal reads the values in a text: words, quotations, lists, calls and
 // the lines under a name.
 //
-// The files, from the top: tuple, literal.
+// The files, from the top: tuple, literal, argument, quoted, reader.
 package literal
 
 import (
@@ -12,15 +12,6 @@ import (
 	"auditproxy/redact/names"
 	"auditproxy/redact/prose"
 )
-
-// A Reader reads the values in one text after the other.
-type Reader struct {
-	Names *names.Classifier
-	Text  []byte
-
-	name    names.Folded // the name that is being read
-	schemes int          // before the value that is being read
-}
 
 // Value finds the value assigned by the separator before i.
 func (r *Reader) Value(i int) lex.Span {
@@ -431,133 +422,6 @@ func isScheme(b []byte) bool {
 	return false
 }
 
-// Quoted returns the string that the quote at i opens, which has level
-// backslashes before it, and text attached behind the closing quote.
-func (r *Reader) Quoted(i, level int) lex.Span {
-	t := r.Text
-	from := i + 1
-	to := r.Closing(i, level)
-	after := min(to+level+1, len(t))
-	if from == to && level == 0 && after < len(t) && t[after] == t[i] { // """SECRET"""
-		from = after + 1
-		if to = len(t); bytes.Contains(t[from:], t[i:from]) {
-			to = from + bytes.Index(t[from:], t[i:from])
-		}
-		if n := lex.MarkLen(t[from:to]); n == to-from && n > 0 {
-			from = to
-		}
-		return lex.Span{From: from, To: to}
-	}
-	if n := lex.MarkLen(t[from:to]); n > 0 && (n == to-from || to == len(t) && lex.Classes[t[from+n]]&lex.IsEnd != 0) {
-		from = to // it has been redacted, with the quote that closed it
-	}
-	for level == 0 && from < to && after < len(t) && lex.Classes[t[after]]&lex.IsQuote != 0 { // 'a'"b", as a shell joins them
-		next := r.Closing(after, 0)
-		if next == len(t) {
-			break
-		}
-		to, after = next, next+1
-	}
-	if after < len(t) && (lex.Classes[t[after]]&lex.IsAlnum != 0 || t[after] == '$') {
-		if from == to {
-			from = after // the empty quotation stays, so that the mark is not within one
-		}
-		to = lex.CredentialEnd(r.Text, after)
-	}
-	return lex.Span{From: from, To: to}
-}
-
-// Closing returns where the string ends that the quote at i opens, before the
-// backslashes of its closing quote: the end of the text if it is not closed.
-func (r *Reader) Closing(i, level int) int {
-	t := r.Text
-	back := 0
-	for k := i + 1; k < len(t); k++ {
-		switch {
-		case t[k] == '\\':
-			back++
-			continue
-		case t[k] == t[i] && back%(2*(level+1)) == level:
-			return k - level
-		}
-		back = 0
-	}
-	return len(t)
-}
-
-// Closed returns the index behind the list or object that starts at i.
-func (r *Reader) Closed(i int) int {
-	t := r.Text
-	depth, back := 0, 0
-	for i < len(t) {
-		c := t[i]
-		i++
-		switch {
-		case c == '\\':
-			back++
-			continue
-		case c == '"':
-			i = min(r.Closing(i-1, back)+back+1, len(t))
-		case c == '[' || c == '{':
-			depth++
-		case c == ']' || c == '}':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-		back = 0
-	}
-	return i
-}
-
-// parenthesis returns where the text ends that the parenthesis at i encloses, and
-// whether one closes it there.
-func (r *Reader) parenthesis(i int) (to int, closed bool) {
-	t := r.Text
-	for depth := 0; i < len(t); i++ {
-		switch {
-		case t[i] == '(':
-			depth++
-		case t[i] == ')':
-			if depth--; depth == 0 {
-				return i, true
-			}
-		case t[i] == '"' || t[i] == '\'':
-			i = r.Closing(i, 0)
-		case t[i] == '\n' && depth == 1 && lex.MarkLen(t[i+1:]) > 0:
-			return i, false
-		}
-	}
-	return len(t), false
-}
-
-// substituted finds SECRET in $(echo SECRET), which starts at i.
-func (r *Reader) substituted(i int) lex.Span {
-	t := r.Text
-	from := i + len("$(")
-	to := from
-	for to < len(t) && 'a' <= t[to] && t[to] <= 'z' {
-		to++
-	}
-	if word := string(t[from:to]); word != "echo" && word != "printf" {
-		return lex.Span{}
-	}
-	from = to
-	for to < len(t) && t[to] != ')' && t[to] != '|' && t[to] != '\n' {
-		to++
-	}
-	for from < to && t[from] == ' ' {
-		from++
-	}
-	for from < to && t[to-1] == ' ' {
-		to--
-	}
-	if bytes.Contains(t[from:to], []byte(lex.RedactedMark)) {
-		to = from
-	}
-	return lex.Span{From: from, To: to}
-}
-
 // Line returns the text from i to the end of the line or quotation: a Cookie
 // header holds several credentials with "; " between them.
 func (r *Reader) Line(i int) lex.Span {
@@ -588,98 +452,4 @@ func (r *Reader) Line(i int) lex.Span {
 		to++
 	}
 	return lex.Span{From: i, To: to}
-}
-
-// Part finds the content of a part of a form (RFC 7578) whose name ends at i.
-func (r *Reader) Part(i int) lex.Span {
-	t := r.Text
-	const disposition = "form-data"
-	if !bytes.Contains(t[max(0, i-2*names.MaxPairName):i], []byte(disposition)) {
-		return lex.Span{}
-	}
-	for n := 0; n < 8; n++ { // the line's rest, and more headers
-		end := bytes.IndexByte(t[i:min(len(t), i+4*names.MaxPairName)], '\n')
-		if end < 0 {
-			return lex.Span{}
-		}
-		blank := len(bytes.TrimRight(t[i:i+end], "\r")) == 0
-		if i += end + 1; blank && n > 0 {
-			break
-		}
-	}
-	to := len(t)
-	if n := bytes.Index(t[i:], []byte("\n--")); n >= 0 {
-		to = i + n
-	}
-	for to > i && t[to-1] <= ' ' {
-		to--
-	}
-	if lex.MarkLen(t[i:to]) > 0 {
-		return lex.Span{}
-	}
-	return lex.Span{From: i, To: to}
-}
-
-// Argument returns the string that is the argument at i, and where the argument
-// ends: -1 if that is more than other bytes behind it. A string counts up to
-// most bytes. Arguments of other kinds are empty strings.
-func (r *Reader) Argument(i, most, other int) (v lex.Span, next int) {
-	t := r.Text
-	for i < len(t) && (t[i] <= ' ') {
-		i++
-	}
-	prefix := i
-	for i < len(t) && i-prefix < 2 && 'a' <= t[i]|0x20 && t[i]|0x20 <= 'z' {
-		i++
-	}
-	if quote := lex.Backslashes(t, i); quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote != 0 {
-		level := quote - i
-		r.Text = t[:min(len(t)-quote, most)+quote]
-		v = lex.Span{From: quote + 1, To: r.Closing(quote, level)}
-		r.Text = t
-		i = min(v.To+level+1, len(t))
-	}
-	depth := 0
-	for from := i; i < len(t) && i-from < other; i++ {
-		c := t[i]
-		if !lex.IsWordBreak(c) {
-			continue
-		}
-		switch {
-		case c == '(' || c == '[' || c == '{':
-			depth++
-		case depth == 0 && (c == ',' || c == ')' || c == ']' || c == '}'):
-			return v, i
-		case c == ')' || c == ']' || c == '}':
-			depth--
-		case c == ';' && depth == 0:
-			return v, i
-		}
-	}
-	return v, -1
-}
-
-// InExpression returns the first string in an expression, such as MD5('SECRET'), or
-// the whole of one without a string.
-func (r *Reader) InExpression(from, to int) lex.Span {
-	t := r.Text
-	for from < to && t[from] <= ' ' {
-		from++
-	}
-	for i := from; i < to; i++ {
-		if lex.Classes[t[i]]&lex.IsQuote != 0 {
-			v := lex.Span{From: i + 1, To: min(r.Closing(i, 0), to)}
-			if bytes.HasSuffix(t[from:i], []byte("gen_salt(")) { // the name of an algorithm
-				i = v.To
-				continue
-			}
-			return v
-		}
-	}
-	for i := from; i < to; i++ {
-		if t[i] == '(' {
-			return lex.Span{} // now()
-		}
-	}
-	return lex.Span{From: from, To: to}
 }

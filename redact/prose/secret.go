@@ -1,0 +1,126 @@
+package prose
+
+import (
+	"bytes"
+	"strings"
+
+	"auditproxy/redact/lex"
+)
+
+// isPath reports whether w is the path of a file, as an error names the file of a
+// key: it starts with a directory of the system (FHS 3.0, macOS), and no part of it
+// is random.
+func isPath(w []byte) bool {
+	if len(w) == 0 || w[0] != '/' || lex.IsRandom(w) {
+		return false
+	}
+	root, _, _ := bytes.Cut(w[1:], []byte("/"))
+	switch string(root) {
+	case "boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "usr", "var", "Library", "Users", "Volumes", "private":
+		return true
+	}
+	return false
+}
+
+// isToken reports whether w has only bytes that a secret of a person has.
+func isToken(w []byte) bool {
+	for _, c := range w {
+		if lex.Classes[c]&lex.IsAlnum == 0 && (c < 0x80 || c >= 0xE0) && strings.IndexByte("_-.!@#^*+~?&", c) < 0 {
+			return false
+		}
+	}
+	return len(w) > 0
+}
+
+// phrase widens the first of several words to a passphrase: four or more words
+// of letters that end a clause, of which a sentence about a secret has at most one
+// in four.
+func phrase(t []byte, v lex.Span) lex.Span {
+	plain := 0
+	for n := 1; n <= maxWords; n++ {
+		w := t[v.From:v.To]
+		w = w[bytes.LastIndexByte(w, ' ')+1:]
+		if len(w) < 2 || len(w) > 12 || !isLower(w) {
+			return lex.Span{}
+		}
+		if IsPlain(w) {
+			if plain++; 4*plain > maxWords {
+				return lex.Span{}
+			}
+		}
+		if endsClause(t, v.To) {
+			if n < 4 || 4*plain > n {
+				return lex.Span{}
+			}
+			return v
+		}
+		next := wordAt(t, v.To+1)
+		if next.From != v.To+1 || next.From == next.To {
+			return lex.Span{}
+		}
+		v.To = next.To
+	}
+	return lex.Span{}
+}
+
+// LooksSecret distinguishes a password in prose from the word that follows
+// "password": it mixes letters and digits as no word of a language does.
+func LooksSecret(b []byte) bool {
+	for _, scheme := range [...]string{"sha", "base64", "argon2", "pbkdf2", "bcrypt", "md5", "oauth", "utf"} {
+		if len(b) >= len(scheme) && b[0]|0x20 == scheme[0] && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
+			return false
+		}
+	}
+	digit, letter := false, false
+	for _, c := range b {
+		digit = digit || lex.IsDigit(c)
+		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
+	return len(b) >= 6 && digit && letter
+}
+
+// hasMark reports whether a word has a mark that no word of a language has, and
+// no path, call or variable: "Tr!ck".
+func hasMark(b []byte) bool {
+	if len(b) < 5 || b[0] == '$' || b[0] == '<' || b[0] == '{' || b[0] == '[' || b[0] == '(' || b[0] == '-' {
+		return false
+	}
+	mark := false
+	for i, c := range b {
+		switch c {
+		case '!', '#', '^', '~', '+':
+			mark = mark || i+1 < len(b)
+		case '@', '$', '%', '&', '*':
+			mark = mark || i > 0
+		case '/', '(', ')', '{', '}', '<', '>', '[', ']', '=', ':', '`', '\\':
+			return false
+		}
+	}
+	return mark
+}
+
+// isUnusual reports whether a word that ends a clause is a secret: a sentence
+// about one does not end in it.
+func isUnusual(w []byte) bool {
+	if len(w) < 3 || len(w) > 64 || IsPlain(w) || nounOf(w) != noNoun || lex.CountDigits(w) == len(w) && len(w) < 4 {
+		return false
+	}
+	for i, c := range w {
+		if lex.Classes[c]&lex.IsAlnum == 0 && c < 0x80 && strings.IndexByte("-_.!@#^*+~$%&?", c) < 0 || i == 0 && (c == '$' || c == '%' || c == '-' || c == '.') {
+			return false
+		}
+	}
+	return true
+}
+
+func isLower(b []byte) bool {
+	for _, c := range b {
+		if (c < 'a' || 'z' < c) && c < 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// maxWords is the most words of a passphrase.
+const maxWords = 12
