@@ -65,8 +65,8 @@ func (tb *tab) harmless(path string) {
 	}
 }
 
-// directions checks that names which run from right to left stay where they are in a
-// line: whoever chooses them could exchange client and server, or who and where.
+// directions checks that names which run from right to left stay in their places. A
+// hostile client could otherwise make a reviewer take the client for the server.
 func (s *site) directions(tb *tab, session string) {
 	tb.t.Helper()
 	tb.show(1280, "light")

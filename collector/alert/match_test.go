@@ -81,8 +81,8 @@ func TestOnlyRefusalsAreRefused(t *testing.T) {
 	}
 }
 
-// TestNotRegistered checks that a run without a mark does not begin: nobody would
-// look at what it had stored when it died.
+// TestNotRegistered checks that a run does not begin without a mark. After its death, no
+// other run would look for the records that it stored.
 func TestNotRegistered(t *testing.T) {
 	s := newFakeStore()
 	e := engine(t, s, "a")

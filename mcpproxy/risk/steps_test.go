@@ -27,7 +27,7 @@ var hostileLists = []string{
 	"aws x ", "gem ", "tee ", "tar x", "curl ", "git ", "kubectl ", "docker ", "tmux ", "find / ", "xargs ", "sudo ", "psql -c '", "python3 -c '", "node -e '", "perl -e '", "pwsh -c '", "redis-cli ", "ssh h ",
 }
 
-// hostileArguments are arguments of a call: what is repeated stands between two others.
+// hostileArguments are arguments of a call, in three parts. The test repeats the second.
 var hostileArguments = [][3]string{
 	{`{"a":`, "[", ""}, {"", `{"a":`, ""}, {`{`, `"_a":1,`, `"b":1}`}, {`{"paths":[`, `"/etc/x",`, `""]}`}, {`{"title":"`, "#(", `)"}`},
 	{`{"operations":[`, `{"tool":"a"},`, `{}]}`}, {``, `{"operations":[{"tool":"a","arguments":`, ``},

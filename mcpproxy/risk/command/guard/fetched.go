@@ -8,7 +8,7 @@ import (
 )
 
 // installsFetched reports whether a command installs a package from an address instead
-// of a registry. The package's scripts run, and nobody has reviewed them.
+// of a registry. The package's scripts run without review.
 func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 	has := func(words ...string) bool { return hasWord(args, words...) }
 	if has("--dry-run", "--dry-run=client", "--dry-run=server", "--simulate") {

@@ -75,8 +75,8 @@ func AppendKey(dst []byte, name string) (typed []byte, ok bool) {
 	return dst, false
 }
 
-// escape returns the key that the escape sequence behind an ESC stands for, 0 if that
-// key edits nothing, and the length of the sequence.
+// escape reads an escape sequence, without its ESC. It returns the length of the sequence
+// and its key, 0 for a key that edits nothing.
 func escape(s string) (n int, key byte) {
 	if s == "" {
 		return 0, 0
