@@ -58,27 +58,36 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 // isRootShell reports whether a command gives who types a shell of the administrator: what
 // is typed next runs with all rights, and does not say so.
 func isRootShell(name string, args []shell.Field) bool {
-	p := shell.ParseFlags(args, "ugpChDRTUrtcs", "user group host prompt chdir chroot role type other-user close-from command-timeout command session-command shell")
-	if user, ok := p.Value("u", "user"); p.Help || ok && user.Text != "root" && user.Text != "0" || p.Has("c", "command", "session-command", "l", "list", "v", "validate", "k", "K", "V", "version", "e", "edit") && name != "doas" {
-		return false
-	}
-	words := p.Args
+	short, long := "ugpChDRTUrt", "user group host prompt chdir chroot role type other-user close-from command-timeout"
 	switch name {
 	case "su":
-		return len(words) == 0 || len(words) == 1 && shell.OneOf(words[0].Text, "-", "root") || len(words) == 2 && words[0].Text == "-" && words[1].Text == "root"
-	case "machinectl":
-		return len(words) > 0 && words[0].Text == "shell"
+		return isRootLogin(args)
+	case "doas":
+		short, long = "uCa", ""
+	}
+	words := shell.AfterOptions(args, short, long)
+	p := shell.ParseFlags(args[:len(args)-len(words)], short, long)
+	if user, ok := p.Value("u", "user"); p.Help || ok && user.Text != "root" && user.Text != "0" {
+		return false
 	}
 	if len(words) == 0 {
-		return name == "run0" || slices.ContainsFunc(args, func(a shell.Field) bool { return shell.OneOf(a.Text, "-i", "-s", "--login", "--shell") })
+		return name == "run0" || name == "pkexec" || p.Has("i", "login", "s", "shell")
 	}
 	switch shell.BaseName(words[0].Text) {
+	case "shell":
+		return name == "machinectl"
 	case "sh", "bash", "zsh", "dash", "ksh", "fish":
 		return !slices.ContainsFunc(words[1:], func(a shell.Field) bool { return !shell.OneOf(a.Text, "-", "-i", "-l", "--login") })
 	case "su":
-		return isRootShell("su", words[1:])
+		return isRootLogin(words[1:])
 	}
 	return false
+}
+
+// isRootLogin reports whether su with these arguments starts a shell of root.
+func isRootLogin(args []shell.Field) bool {
+	p := shell.ParseFlags(args, "cgGsTw", "command session-command group supp-group shell whitelist-environment")
+	return !p.Help && !p.Has("c", "command", "session-command") && !slices.ContainsFunc(p.Args, func(a shell.Field) bool { return !shell.OneOf(a.Text, "-", "root") })
 }
 
 // containerHasHost reports whether a container gets what is the host's alone. The
