@@ -24,6 +24,7 @@ func hostile() map[string]string {
 		"defaults": "${a:-", "functions": "f(){ ", "case": "case a in a) ", "words": "rm ", "lines": "rm\n", "quotes": "'rm' ", "sequences": "{1..9}", "escapes": "\\r\\m ", "eval": "eval ", "shells": "sh -c '", "assignments": "a=$a$a;",
 		"double": "\"$(", "brackets": "[[ ", "loops": "for i in a b c; do ", "sql": "psql -c 'delete from a;' ", "python": "python -c 'system(' ", "alias": "alias a=b;", "echo": "echo rm | sh;", "words in braces": "{rm,", "operators": "<><><>",
 		"xargs": "xargs ", "sudo": "sudo ", "unparsable": "rm '\n", "open": "rm x; \"", "increments": "((i++", "minus": "$((-", "not": "! ", "tests": "[[ ! ", "functions2": "f(){ g;}; ", "bind": "a=1\n", "sed": "sed s/a/b/e;",
+		"lines of a word": "$(echo rm||echo a) ", "lines of quoted words": "\"$(echo rm||echo sudo)\" ", "commands of several lines": "x=\"rm\na\nb\";$x;",
 	} {
 		texts[name] = strings.Repeat(unit, shell.MaxText/len(unit))
 	}

@@ -24,6 +24,7 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 			s.filling = false
 		}
 	}
+	s.lines(f, in)
 	w := f[0]
 	name := BaseName(w.Text)
 	if w.Unknown && strings.Contains(name, Hole) || name == "" && w.Unknown {
@@ -76,6 +77,48 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 		s.RunFile(w, f[1:], in, "")
 	}
 	return s.judgeCommand(name, f, in)
+}
+
+// lines judges each line of a command word of several lines as the word: one of two
+// commands printed it, as in p=$(which python3 || which python).
+func (s *Shell) lines(f []Field, in Stream) {
+	const most = 4
+	var lines [][]Field
+	rest := f[1:]
+	switch w := f[0]; {
+	case w.word != 0:
+		end, from := 1, 0
+		for ; end < len(f) && f[end].word == w.word; end++ {
+			if f[end].line && len(lines) <= most {
+				lines, from = append(lines, f[from:end]), end
+			}
+		}
+		lines, rest = append(lines, f[from:end]), f[end:]
+	case w.quoted && strings.IndexByte(w.Text, '\n') >= 0:
+		for line := range strings.SplitSeq(w.Text, "\n") {
+			if len(lines) > most {
+				break
+			}
+			lines = append(lines, []Field{{Text: line, Unknown: w.Unknown, From: w.From}})
+		}
+	default:
+		return
+	}
+	if len(lines) < 2 {
+		return
+	}
+	if len(lines) > most {
+		s.Add(detector.Opaque)
+		return
+	}
+	for _, line := range lines {
+		if !s.Spend(wordCost * len(f)) {
+			return
+		}
+		cmd := append(append([]Field(nil), line...), rest...)
+		cmd[0].word = 0
+		s.Command(cmd, in)
+	}
 }
 
 // fill returns the words as they are if what is not known in the middle of one

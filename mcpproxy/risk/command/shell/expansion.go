@@ -15,8 +15,9 @@ type expansion struct {
 	out   []Field
 	cur   Field
 	b     []byte
-	some  bool // cur is a field even if it is empty
-	whole bool // no splitting: an assignment, a redirection
+	some  bool   // cur is a field even if it is empty
+	whole bool   // no splitting: an assignment, a redirection
+	words uint16 // of values of several lines that were split
 }
 
 func (e *expansion) end() {
@@ -35,9 +36,17 @@ func (e *expansion) value(v, ifs string, quoted bool) {
 		e.cur.quoted = e.cur.quoted || quoted
 		return
 	}
+	lines := strings.IndexByte(v, '\n') >= 0
+	if lines {
+		e.words++
+		e.cur.word = e.words
+	}
 	for i := range len(v) {
 		if strings.IndexByte(ifs, v[i]) >= 0 {
-			e.end()
+			line := v[i] == '\n' || e.cur.line && len(e.b) == 0
+			if e.end(); lines {
+				e.cur.line, e.cur.word = line, e.words
+			}
 			continue
 		}
 		if strings.IndexByte("*?[", v[i]) >= 0 {

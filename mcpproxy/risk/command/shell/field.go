@@ -15,6 +15,8 @@ type Field struct {
 	Glob    bool         // an unquoted wildcard is in it
 	False   bool         // such a part is $false, which PowerShell knows
 	quoted  bool         // quoting is in it
+	line    bool         // it begins another line of a value that was split
+	word    uint16       // the word with that value; 0 if no value of several lines was split
 	From    detector.Set // what running it would be
 	Reads   *Stream      // of a process substitution: what a reader of the file gets
 }
