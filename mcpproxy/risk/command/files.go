@@ -164,7 +164,7 @@ func (s rules) find(args []shell.Field) (of detector.Set) {
 			case "-fprint", "-fprintf":
 				s.WriteTo(args[i])
 			case "-name", "-iname", "-path", "-ipath", "-wholename":
-				if place.IsCredential(args[i].Text) {
+				if place.IsCredential(args[i].Text) || place.IsCredentialDir(args[i].Text) {
 					of |= detector.CredentialRead
 				}
 			}
@@ -249,8 +249,9 @@ func (s rules) copies(name string, args []shell.Field) {
 	if name == "ln" && len(from) == 1 && from[0].Text == "/dev/null" && p.Has("f", "force") {
 		s.Add(detector.EmptyFile)
 	}
+	copiesDirs := remote || p.Has("r", "R", "recursive", "a", "archive")
 	for _, a := range from {
-		if (place.IsCredential(a.Text) || remote && place.IsCredentialDir(a.Text)) && name != "ln" {
+		if (place.IsCredential(a.Text) || copiesDirs && place.IsCredentialDir(a.Text) || a.From&detector.CredentialRead != 0) && name != "ln" {
 			if s.Add(detector.CredentialRead); remote {
 				s.Add(detector.Exfiltration)
 			}

@@ -40,6 +40,16 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		if in.Kind != shell.None && in.Kind != shell.Empty && !literal && !p.Has("z") || name != "socat" && p.Has("e", "c", "exec", "sh-exec") {
 			s.Add(detector.Exfiltration)
 		}
+	case "ztcp":
+		if p := shell.ParseFlags(args, "d", ""); !p.Help && len(p.Args) > 1 && !p.Has("c", "L") {
+			s.Add(detector.Exfiltration)
+		}
+	case "socket":
+		for _, a := range args {
+			if len(a.Text) > 1 && a.Text[0] == '-' && a.Text[1] != '-' && strings.Contains(a.Text, "p") {
+				s.Add(detector.Exfiltration) // gives a program to the other side
+			}
+		}
 	case "sftp", "ftp", "tftp", "lftp", "smbclient", "ncftpput":
 		for i, a := range args {
 			if i > 0 && shell.OneOf(args[i-1].Text, "-e", "-c") {
@@ -80,13 +90,13 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		} else if shell.OneOf(p.Arg(0), "rm", "clear", "delete") {
 			s.Add(detector.ForcedDelete)
 		}
-	case "vim.tiny", "view", "base16", "cmp", "diff", "wc", "file", "stat", "source-highlight", "look", "split", "csplit", "shuf", "zless", "most", "pg", "bzless", "mail", "mailx", "mutt", "sendmail":
+	case "vim.tiny", "view", "base16", "cmp", "diff", "wc", "file", "stat", "source-highlight", "look", "split", "csplit", "shuf", "zless", "most", "pg", "bzless", "ditto", "mail", "mailx", "mutt", "sendmail":
 		if shell.OneOf(name, "mail", "mailx", "mutt", "sendmail") {
 			s.sends(args)
 			s.mail(args, in)
 		}
 		for _, a := range args {
-			if place.IsCredential(a.Text) && !shell.OneOf(name, "stat", "file", "wc") {
+			if (place.IsCredential(a.Text) || name == "ditto" && place.IsCredentialDir(a.Text)) && !shell.OneOf(name, "stat", "file", "wc") {
 				s.Add(detector.CredentialRead)
 			}
 		}

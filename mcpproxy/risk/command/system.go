@@ -97,7 +97,7 @@ func (s rules) system(name string, args []shell.Field, in shell.Stream) bool {
 	case "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "userdel", "deluser", "groupdel", "delgroup", "usermod", "useradd", "adduser", "gpasswd", "setcap", "passwd", "swapoff", "sysctl", "ip", "ifconfig",
 		"apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "rpm", "dpkg", "snap", "flatpak", "apk", "auditctl", "setenforce", "modprobe", "rmmod", "chpasswd", "visudo", "faillock", "lastlog", "mount", "umount", "chattr", "depmod", "update-rc.d", "dpkg-reconfigure", "vipw",
 		"pip", "pip2", "pip3", "conda", "mamba", "micromamba", "pkg", "pkgin", "opkg", "emerge", "xbps-remove", "nix-env", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg",
-		"exim", "exim4", "postsuper", "pfctl", "ipset", "dscl", "nix-collect-garbage":
+		"exim", "exim4", "postsuper", "pfctl", "ipset", "dscl", "nix-collect-garbage", "sysadminctl", "dsenableroot", "dseditgroup", "pw":
 		infra.Host(s.Shell, name, &p, args)
 	default:
 		return false

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"auditproxy/internal/lazyregexp"
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -60,6 +61,10 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 		}
 		return
 	case "sqlite3", "sqlite", "litecli":
+		file, _, _ := strings.Cut(strings.TrimPrefix(p.Arg(0), "file:"), "?")
+		if place.IsCredential(file) {
+			s.Add(detector.CredentialRead)
+		}
 		for i, a := range args {
 			if a.Text == "-cmd" && i+1 < len(args) {
 				statements = append(statements, args[i+1])

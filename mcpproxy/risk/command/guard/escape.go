@@ -30,11 +30,20 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 	case "chroot":
 		root := path.Clean(verb(args, 0))
 		bad = strings.HasSuffix(root, "/proc/1/root") || shell.OneOf(root, "/host", "/hostfs", "/host_root", "/host-root", "/rootfs", "/mnt/host", "/mnt/root")
-	case "insmod":
+	case "insmod", "kextload":
 		bad = verb(args, 0) != ""
+	case "kldload":
+		bad = verb(args, 0) != "" && !isUsualModule(verb(args, 0))
+	case "kmutil":
+		bad = verb(args, 0) == "load"
 	case "modprobe":
-		p := shell.ParseFlags(args, "dCS", "dirname config set-version")
-		bad = len(p.Args) > 0 && (p.Has("d", "dirname", "f", "force", "force-vermagic", "force-modversion") || strings.Contains(p.Arg(0), "/"))
+		bad = loadsModule(args)
+	case "unshare":
+		outer := args[:len(args)-len(shell.AfterOptions(args, "SGRwl", "propagation setgroups setuid setgid root wd map-user map-group map-users map-groups kill-child"))]
+		p := shell.ParseFlags(outer, "SGRwl", "")
+		bad = !p.Help && p.Has("r", "c", "map-root-user")
+	case "mount":
+		mountsOver(s, args)
 	case "sudo", "sudo-rs", "doas", "pkexec", "su", "run0", "machinectl":
 		bad = isRootShell(name, args)
 	case "sysctl":
@@ -53,6 +62,61 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 	if bad {
 		s.Add(detector.PrivilegeEscalation)
 	}
+}
+
+// loadsModule reports whether modprobe loads code of an unusual module, or from an unusual
+// place.
+func loadsModule(args []shell.Field) bool {
+	p := shell.ParseFlags(args, "dCS", "dirname config set-version")
+	if p.Help || len(p.Args) == 0 {
+		return false
+	}
+	if p.Has("d", "dirname", "f", "force", "force-vermagic", "force-modversion") || strings.Contains(p.Arg(0), "/") {
+		return true
+	}
+	if p.Has("r", "remove", "n", "dry-run", "show", "simulate", "D", "show-depends", "c", "showconfig", "show-modversions", "dump-modversions", "R", "resolve-alias") {
+		return false
+	}
+	if !p.Has("a", "all") {
+		p.Args = p.Args[:1] // parameters follow
+	}
+	return slices.ContainsFunc(p.Args, func(a shell.Field) bool { return !isUsualModule(a.Text) })
+}
+
+// isUsualModule reports whether work on containers, networks and hardware loads a module
+// of the kernel by this name. Any other may be a rootkit's.
+func isUsualModule(name string) bool {
+	name = strings.ReplaceAll(strings.TrimSuffix(name, ".ko"), "-", "_")
+	switch name {
+	case "fuse", "cuse", "overlay", "aufs", "loop", "nbd", "rbd", "tun", "tap", "dummy", "veth", "bridge", "br_netfilter", "wireguard", "ifb", "bonding", "8021q", "macvlan", "ipvlan", "vxlan", "geneve", "zram", "brd",
+		"btrfs", "xfs", "ext4", "zfs", "nfs", "nfsd", "cifs", "ksmbd", "vfat", "exfat", "ntfs3", "squashfs", "isofs", "udf", "ceph", "9p", "virtiofs", "binfmt_misc", "msr", "cpuid", "rtc", "uinput", "evdev", "joydev", "pcspkr",
+		"softdog", "configs", "vcan", "can", "can_raw", "gre", "sit", "nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vkms", "vgem", "kheaders", "null_blk", "tcp_bbr", "sctp", "l2tp_ppp", "ppp_generic", "openvswitch":
+		return true
+	}
+	for _, prefix := range [...]string{"nf_", "nft_", "xt_", "ip_", "ip6_", "ip6t", "ipt_", "iptable_", "ip6table_", "ebt", "arp_", "arpt", "sch_", "cls_", "act_", "kvm", "vhost", "virtio", "vfio", "vbox", "vmw_", "hv_", "xen_", "snd", "usb", "vhci", "uvc", "v4l2", "video",
+		"i2c_", "spi_", "gpio", "w1_", "dm_", "raid", "md_", "scsi", "sd_", "ata_", "nvme", "nvidia_", "iscsi", "target_core", "ib_", "rdma", "mlx", "bluetooth", "bt", "rfcomm", "cfg80211", "mac80211", "iwl", "rtl", "ath", "brcm", "cdc_", "crypto", "af_", "tcp_", "inet_", "nls_", "hid_", "sr_", "pci", "acpi", "cpufreq", "intel", "amd_", "coretemp", "it87", "nct6", "k10temp", "lm", "can_", "ftdi", "cp210x", "ch341", "pl2303"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// mountsOver judges a mount that puts other files where a process's own or a program are.
+func mountsOver(s *shell.Shell, args []shell.Field) {
+	p := shell.ParseFlags(args, "otLUON", "options types source target label")
+	options, _ := p.Value("o", "options")
+	if len(p.Args) < 2 || !p.Has("B", "bind", "R", "rbind", "M", "move") && !hasAny(","+options.Text+",", ",bind,", ",rbind,") {
+		return
+	}
+	to := path.Clean(p.Arg(1))
+	if process, ok := strings.CutPrefix(to, "/proc/"); ok && process != "" && (process[0] >= '0' && process[0] <= '9' || strings.HasPrefix(process, shell.Hole)) {
+		s.Add(detector.ProtectionOff) // hides it
+	}
+	if dir := path.Dir(to); shell.OneOf(dir, "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin") {
+		s.Add(detector.Persistence) // each use of the program runs another
+	}
+	s.WriteTo(shell.Field{Text: to, Unknown: p.Args[1].Unknown})
 }
 
 // isRootShell reports whether a command gives who types a shell of the administrator: what
@@ -164,7 +228,8 @@ func HostDirectory(name string, readOnly bool) bool {
 
 // podHasHost reports whether a command starts a pod that has its node.
 func podHasHost(args []shell.Field) bool {
-	v := verb(args, 0)
+	p := shell.ParseFlags(args, "ns", "namespace context cluster kubeconfig user server token as as-group request-timeout")
+	v := p.Arg(0)
 	for i, a := range args {
 		switch {
 		case a.Text == "--":

@@ -7,6 +7,7 @@ package guard
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -33,9 +34,44 @@ func Judge(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	if verb(args, 0) == "send" && shell.OneOf(name, "croc", "wormhole", "magic-wormhole", "wormhole-william", "rwormhole", "wormhole-rs") {
 		s.Add(detector.Exfiltration)
 	}
+	if publishes(name, args) {
+		s.Add(detector.Exfiltration)
+	}
 	if stealsCredentials(name, args) {
 		s.Add(detector.CredentialRead)
 	}
+}
+
+// publishes reports whether a command gives what is in a directory to everybody, as a
+// package of a registry that keeps it.
+func publishes(name string, args []shell.Field) bool {
+	first := verb(args, 0)
+	switch name {
+	case "npm", "pnpm", "yarn", "bun", "lerna", "cargo", "poetry", "uv", "flit", "hatch", "pdm", "vsce", "ovsx", "jsr", "deno":
+		if first == "npm" && name == "yarn" {
+			first = verb(args, 1)
+		}
+		if first != "publish" {
+			return false
+		}
+	case "twine", "luarocks":
+		if first != "upload" {
+			return false
+		}
+	case "gem":
+		if first != "push" {
+			return false
+		}
+	case "dotnet":
+		if first != "nuget" || verb(args, 1) != "push" {
+			return false
+		}
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(args, func(a shell.Field) bool {
+		return shell.OneOf(a.Text, "--dry-run", "--dry-run=true", "-n", "--help", "-h", "--list", "-l")
+	})
 }
 
 // stealsCredentials reports whether a program is one that attackers read or guess
@@ -52,6 +88,8 @@ func stealsCredentials(name string, args []shell.Field) bool {
 	case "procdump", "procdump64", "rundll32", "dumpert", "nanodump":
 		text := strings.ToLower(shell.Join(args))
 		return strings.Contains(text, "lsass") || name == "rundll32" && strings.Contains(text, "comsvcs") || strings.HasSuffix(name, "dump") && name != "procdump"
+	case "getent":
+		return shell.OneOf(verb(args, 0), "shadow", "gshadow")
 	case "aws":
 		switch verb(args, 1) {
 		case "get-session-token", "assume-role", "assume-role-with-saml", "assume-role-with-web-identity", "get-federation-token", "export-credentials", "get-login-password", "get-authorization-token":

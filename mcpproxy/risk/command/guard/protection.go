@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -51,7 +52,7 @@ func turnsOff(name string, args []shell.Field) bool {
 		if first == "allow" && has("any") && !has("port", "proto", "to") {
 			return true
 		}
-		return shell.OneOf(first, "disable", "reset") || first == "default" && has("allow") && !has("outgoing")
+		return shell.OneOf(first, "disable", "reset") || first == "default" && has("allow") && !has("outgoing") || first == "logging" && has("off")
 	case "firewall-cmd":
 		return has("--set-default-zone=trusted") || follows(args, "--set-default-zone", "trusted")
 	case "iptables", "ip6tables":
@@ -62,6 +63,16 @@ func turnsOff(name string, args []shell.Field) bool {
 		return has("-d")
 	case "netsh":
 		return has("off") && has("advfirewall", "firewall")
+	case "log":
+		return first == "erase" || first == "config" && has("level:off", "persist:off")
+	case "xattr":
+		return has("com.apple.quarantine") && !has("-p", "-l", "-w") || has("-c", "-cr", "-rc")
+	case "security":
+		return first == "add-trusted-cert" || first == "authorizationdb" && has("write")
+	case "trust":
+		return first == "anchor" && verb(args, 1) != "" && !has("--remove")
+	case "tmutil":
+		return first == "disable"
 	case "csrutil":
 		return has("disable")
 	case "spctl":
@@ -100,7 +111,7 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "npm", "yarn", "pnpm":
 		return first == "config" && (has("strict-ssl") && has("false") || has("strict-ssl=false"))
 	case "gh":
-		return first == "pr" && verb(args, 1) == "merge" && has("--admin")
+		return first == "pr" && verb(args, 1) == "merge" && has("--admin") || first == "api" && changesProtection(args)
 	case "aws":
 		switch first {
 		case "cloudtrail", "guardduty", "configservice", "securityhub", "macie2", "inspector2", "iam", "detective", "wafv2", "logs":
@@ -112,6 +123,18 @@ func turnsOff(name string, args []shell.Field) bool {
 		}
 	}
 	return false
+}
+
+// changesProtection reports whether a request to a forge changes what protects a branch.
+func changesProtection(args []shell.Field) bool {
+	p := shell.ParseFlags(args, "XHqtfFp", "method header jq template field raw-field input preview hostname cache")
+	method, given := p.Value("X", "method")
+	if !given && !p.Has("f", "F", "field", "raw-field", "input") || strings.EqualFold(method.Text, "GET") {
+		return false
+	}
+	return slices.ContainsFunc(p.Args, func(a shell.Field) bool {
+		return strings.Contains(a.Text, "/branches/") && strings.Contains(a.Text, "/protection") || strings.Contains(a.Text, "/rulesets") || strings.Contains(a.Text, "/protected_branches")
+	})
 }
 
 // IsProtector reports whether a service, process or package is known to protect a

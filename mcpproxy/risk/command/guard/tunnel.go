@@ -48,6 +48,8 @@ func opensTunnel(name string, args []shell.Field) bool {
 				return true
 			}
 		}
+	case "kubectl", "oc", "k", "kubecolor":
+		return has("proxy", "port-forward") && has("--address=0.0.0.0", "0.0.0.0", "--address=::", "--accept-hosts=.*", "--accept-hosts=^.*$")
 	case "netsh":
 		return has("portproxy") && has("add")
 	}

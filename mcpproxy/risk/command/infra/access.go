@@ -244,11 +244,13 @@ func forgeAccess(s *shell.Shell, args []shell.Field) {
 	case first == "ssh-key" && second == "add", first == "repo" && second == "deploy-key" && p.Arg(2) == "add", first == "deploy-key" && second == "add":
 		s.Add(detector.Persistence)
 	case first == "api" && (shell.OneOf(strings.ToUpper(method.Text), "PUT", "POST", "PATCH") || len(p.Values) > 0 && method.Text == ""):
-		for _, part := range [...]string{"/collaborators", "/keys", "/hooks", "/memberships", "/members", "/invitations"} {
+		for _, part := range [...]string{"/collaborators", "/keys", "/hooks", "/memberships", "/members", "/invitations", "/secrets/", "/variables"} {
 			if strings.Contains(second, part) {
 				s.Add(detector.Persistence)
 			}
 		}
+	case shell.OneOf(first, "secret", "variable") && shell.OneOf(second, "set", "update", "create", "import"):
+		s.Add(detector.Persistence) // what its pipelines run with
 	case first == "repo" && second == "edit" && visibility.Text == "public":
 		s.Add(detector.PermissionsAll)
 	case first == "gist" && second == "create":

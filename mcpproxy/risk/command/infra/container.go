@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -41,6 +42,9 @@ func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 		if n == "help" && !shell.OneOf(verb, "exec", "run") {
 			return
 		}
+	}
+	if verb == "scale" && scalesToZero(append([]shell.Field{{Text: verb}}, args...)) {
+		s.Add(detector.Teardown)
 	}
 	switch verb {
 	case "exec", "run", "create":
@@ -154,9 +158,51 @@ func Kubectl(s *shell.Shell, args []shell.Field, in shell.Stream) {
 		if n, ok := p.Value("replicas"); ok && n.Text == "0" && !dry {
 			s.Add(detector.Teardown)
 		}
+	case "patch":
+		if patch, ok := p.Value("p", "patch"); ok && !dry && hasNoReplicas(patch.Text) {
+			s.Add(detector.Teardown)
+		}
 	case "get":
 		if _, ok := p.Value("o", "output"); ok && len(p.Args) > 0 && (strings.HasPrefix(p.Args[0].Text, "secret")) {
 			s.Add(detector.CredentialRead)
 		}
 	}
+}
+
+// hasNoReplicas reports whether a patch, in JSON or YAML, sets the replicas to 0.
+func hasNoReplicas(patch string) bool {
+	_, value, ok := strings.Cut(patch, "replicas")
+	value = strings.TrimLeft(value, "\"' :,valuer") // also of a patch with "path" and "value"
+	return ok && strings.HasPrefix(value, "0") && (len(value) == 1 || value[1] < '0' || value[1] > '9')
+}
+
+// scalesToZero reports whether a command leaves a service with no instance. Clients of clouds
+// and clusters name the number alike.
+func scalesToZero(args []shell.Field) bool {
+	scales := false
+	for i, a := range args {
+		name, value, _ := strings.Cut(a.Text, "=")
+		isOption := strings.HasPrefix(name, "-")
+		switch {
+		case !isOption && !scales:
+			scales = hasAny(name, "scale", "scaling", "resize", "set-desired-capacity")
+			continue
+		case !isOption && shell.OneOf(name, "list", "show", "describe", "get", "help"):
+			return false
+		case !isOption && value != "0" && (name != "count" || i+1 == len(args) || args[i+1].Text != "0"): // web=0, count 0
+			continue
+		case isOption && !shell.OneOf(strings.TrimLeft(name, "-"), "max-size", "desired-capacity", "new-capacity", "capacity", "node-count", "num-nodes", "nodes", "size", "replicas", "count", "max-instances", "max", "instance-count", "number-of-workers"):
+			continue
+		case isOption && value == "" && i+1 < len(args):
+			value = args[i+1].Text
+		}
+		if scales && (!isOption || value == "0") {
+			return true
+		}
+	}
+	return false
+}
+
+func hasAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -105,6 +106,9 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 		for _, a := range args {
 			bad = bad || shell.OneOf(a.Text, "-delete", "delete")
 		}
+		accounts(s, name, p, args)
+	case "sysadminctl", "dsenableroot", "dseditgroup", "pw":
+		bad = accounts(s, name, p, args)
 	case "nix-collect-garbage":
 		bad = p.Has("d", "delete-old", "delete-older-than") && !p.Dry("dry-run")
 	case "userdel", "deluser", "groupdel", "delgroup":
@@ -172,6 +176,35 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	if bad {
 		s.Add(detector.Teardown)
 	}
+}
+
+// accounts judges the programs for accounts of macOS and FreeBSD: it reports whether one is
+// deleted or locked.
+func accounts(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) (bad bool) {
+	text := " " + shell.Join(args) + " "
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	}
+	gives := false
+	switch name {
+	case "sysadminctl":
+		bad = has(" -deleteUser ")
+		gives = has(" -addUser ") && has(" -admin ", " -UID 0 ") || has(" -resetPasswordFor ", " -newPassword ", " -guestAccount on ")
+	case "dsenableroot":
+		gives = !has(" -d ") && !p.Help
+		bad = has(" -d ")
+	case "dseditgroup":
+		gives = has(" -a ") && shell.OneOf(p.Arg(len(p.Args)-1), "admin", "wheel", "com.apple.access_ssh", "com.apple.access_screensharing")
+	case "dscl":
+		gives = has(" -passwd ", " passwd ") || has("append ", "merge ", "create ") && has("/Groups/admin", "/Groups/wheel", "PrimaryGroupID 80 ", "PrimaryGroupID 0 ", "UniqueID 0 ", " IsHidden 1 ")
+	case "pw":
+		bad = has("userdel", "groupdel", " del ", " lock ")
+		gives = has("useradd", "usermod", " add ", " mod ", "groupmod") && has(" -g wheel ", " -G wheel ", " -g 0 ", " -u 0 ", " -h 0 ", " -h0 ") || has("groupmod wheel", "groupmod -n wheel")
+	}
+	if gives {
+		s.Add(detector.Persistence)
+	}
+	return bad
 }
 
 // givesAccess reports whether an account gets a password, or the rights of the

@@ -24,6 +24,9 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			return true
 		}
 	}
+	if scalesToZero(args) {
+		s.Add(detector.Teardown)
+	}
 	if printsSecret(name, &p) {
 		s.Add(detector.CredentialRead)
 	}

@@ -73,7 +73,7 @@ func IsCredential(name string) bool {
 
 // IsCredentialDir reports whether the path is a directory of secrets.
 func IsCredentialDir(name string) bool {
-	return oneOf(path.Base(name), ".ssh", ".gnupg", ".aws", ".kube", ".password-store")
+	return oneOf(path.Base(name), ".ssh", ".gnupg", ".aws", ".kube", ".password-store", "Keychains", "keyrings")
 }
 
 // IsRunKey reports whether a text in lower case has a key of the Windows registry
@@ -97,12 +97,15 @@ func IsStartup(name string) bool {
 	}
 	base := path.Base(name)
 	switch base {
-	case ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login",
+	case ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".shrc",
 		".claude.json", ".mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json", "cline_mcp_settings.json", "mcp-config.json", "opencode.json", "opencode.jsonc", // the servers of MCP clients
-		".xinitrc", ".xsession", ".xprofile", "authorized_keys", "authorized_keys2", ".gitconfig", ".vimrc", ".tmux.conf", ".inputrc", ".pam_environment", ".forward", "config.fish", "sitecustomize.py", ".pythonrc":
+		".xinitrc", ".xsession", ".xprofile", "authorized_keys", "authorized_keys2", ".gitconfig", ".vimrc", ".tmux.conf", ".inputrc", ".pam_environment", ".forward", "config.fish", "sitecustomize.py", "usercustomize.py", ".pythonrc":
 		return true
 	}
 	in := func(dir string) bool { return IsBelow(name, dir) }
+	if strings.HasSuffix(base, ".pth") && (in("site-packages") || in("dist-packages")) || in("/Library/StartupItems") {
+		return true // Python runs lines of the first at each start
+	}
 	if base == "mcp.json" && (in(".cursor") || in(".vscode") || in("User")) || in(".claude") && oneOf(base, "settings.json", "settings.local.json") || in(".codex") && strings.HasSuffix(base, "config.toml") || (in(".gemini") || in(".amp") || in("amp") || in(".zed") || in("zed")) && oneOf(base, "settings.json", "settings.jsonc") || in("opencode") && base == "config.json" {
 		return true // servers and hooks of MCP clients
 	}
@@ -115,14 +118,39 @@ func IsStartup(name string) bool {
 	if isPassedThrough(name) || strings.HasPrefix(base, "pam_") && strings.HasSuffix(base, ".so") {
 		return true
 	}
-	clean := path.Clean(name)
+	clean := hostPath(path.Clean(name))
 	for _, dir := range [...]string{"/etc/cron", "/var/spool/cron", "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh", "/etc/rc", "/etc/init", "/etc/systemd", "/lib/systemd", "/usr/lib/systemd", "/etc/ld.so.preload",
-		"/etc/ld.so.conf", "/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/pam.d", "/etc/ssh/sshd_config", "/etc/xdg/autostart", "/etc/udev/rules.d", "/etc/anacrontab", "/etc/at.", "/etc/environment", "/etc/update-motd.d", "/etc/apt/apt.conf.d", "/etc/crontab", "/etc/hosts.equiv", "/etc/doas.conf", "/etc/modules", "/etc/modprobe.d", "/etc/polkit-1"} {
+		"/etc/ld.so.conf", "/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/pam.d", "/etc/ssh/sshd_config", "/etc/xdg/autostart", "/etc/udev/rules.d", "/etc/anacrontab", "/etc/at.", "/etc/environment", "/etc/update-motd.d", "/etc/apt/apt.conf.d", "/etc/crontab", "/etc/hosts.equiv", "/etc/doas.conf", "/etc/modules", "/etc/modprobe.d", "/etc/polkit-1", "/etc/emond.d"} {
 		if strings.HasPrefix(clean, dir) {
 			return true
 		}
 	}
 	return false
+}
+
+// hostPath returns the path as the host has it: without a directory below which a container
+// or a rescue system usually has the host's files, and of /usr/local/etc as of /etc.
+func hostPath(name string) string {
+	for _, root := range [...]string{"/host", "/hostfs", "/host_root", "/host-root", "/rootfs", "/mnt", "/sysroot"} {
+		rest, ok := strings.CutPrefix(name, root+"/")
+		if !ok {
+			continue
+		}
+		if _, below, ok := strings.Cut(rest, "/"); ok && root == "/mnt" && (strings.HasPrefix(below, "etc/") || strings.HasPrefix(below, "var/spool/cron")) {
+			rest = below
+		}
+		name = "/" + rest
+		break
+	}
+	if rest, ok := strings.CutPrefix(name, "/proc/"); ok {
+		if _, below, ok := strings.Cut(rest, "/root/"); ok {
+			name = "/" + below
+		}
+	}
+	if rest, ok := strings.CutPrefix(name, "/usr/local/etc/"); ok {
+		return "/etc/" + rest
+	}
+	return name
 }
 
 // IsPipeline reports whether the path is a file with what a server, an editor or a hook runs at
@@ -164,8 +192,8 @@ func IsProtection(name string) bool {
 	}
 	name = path.Clean(name)
 	for _, file := range [...]string{"/etc/selinux/", "/etc/audit/", "/etc/rsyslog.", "/etc/syslog-ng/", "/etc/apparmor", "/etc/systemd/journald", "/etc/fail2ban/", "/etc/nftables", "/etc/iptables/", "/etc/ufw/", "/etc/firewalld/",
-		"/etc/falco/", "/etc/osquery/", "/sys/fs/selinux/", "/sys/kernel/security", "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/kernel/kptr_restrict"} {
-		if strings.HasPrefix(name, file) {
+		"/etc/pki/ca-trust/source/", "/usr/local/share/ca-certificates/", "/usr/share/ca-certificates/", "/etc/ca-certificates/", "/etc/falco/", "/etc/osquery/", "/sys/fs/selinux/", "/sys/kernel/security", "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/kernel/kptr_restrict"} {
+		if strings.HasPrefix(name+"/", file) {
 			return true
 		}
 	}

@@ -97,7 +97,9 @@ func (s *Shell) statement(st *syntax.Stmt, in Stream) Stream {
 	}
 	for _, t := range targets {
 		body := out
-		if t.fd != "" && t.fd != "1" {
+		if t.fd == "0" && t.truncate {
+			body = Stream{Kind: Empty} // no program writes to its input
+		} else if t.fd != "" && t.fd != "1" {
 			body = Anything
 		}
 		if st.Cmd == nil {

@@ -47,6 +47,8 @@ mimikatz pypykatz lazagne unshadow john hashcat hydra medusa patator kerbrute ru
 procdump procdump64 dumpert nanodump collaborators memberships invitations members deploy postinstall preinstall prepare pkg croc wormhole histfile histsize histfilesize savehist histignore
 crictl scc clusterrolebinding rolebinding clusterrole grubby netfirewallprofile xp_cmdshell printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc
 rmsync rmdirsync unlinksync execsync spawnsync child_process keyrings cookies firefox chrome chromium bravesoftware mem
+kextload kmutil kldload sysadminctl dsenableroot dseditgroup pw ditto keychains ztcp socket quarantine xattr trust getent publish upload variable protection rulesets protected_branches anchors proxy shrc usercustomize pth startupitems emond
+logging certificates scale scaling resize capacity
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
@@ -66,5 +68,5 @@ ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic c
 manage mix console pr spawn gist salt spark annex grant modules workflows kubectl tunnel funnel bore teardown complain responder hydra medusa john members deploy prepare pkg invitations collaborators wormhole iodine code
 sysctl modprobe ngrok tailscale printenv superuser rolebinding clusterrole clusterrolebinding memberships jenkinsfile npmrc postinstall preinstall cloudtrail tmate ttyd chisel croc bloodhound
 xdotool gost scc cme histfile histsize sslverify
-auditproxy auditcollector mcp cookies firefox chrome chromium mem disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
+auditproxy auditcollector mcp cookies firefox chrome chromium mem scale scaling resize capacity publish upload variable protection trust proxy socket logging certificates anchors disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `
