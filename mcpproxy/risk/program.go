@@ -95,7 +95,10 @@ func (w *walk) special(t *Tool, from int) {
 	if s.grants {
 		w.found(detector.Persistence)
 	}
-	if !s.shares && !s.moves {
+	if s.protects {
+		w.found(detector.ProtectionOff)
+	}
+	if !s.shares && !s.moves && !s.scales && !s.mongo {
 		return
 	}
 	eachMember(w.b[from:], func(name string, value []byte) bool {
@@ -103,6 +106,20 @@ func (w *walk) special(t *Tool, from int) {
 		switch name = strings.ToLower(name); {
 		case s.moves && name == "force" && v == "true":
 			w.found(detector.GitHistory)
+		case s.mongo && isDropOfMongo(name):
+			w.found(detector.SQLUnfiltered)
+		case s.mongo && isCommandName(name) && value[0] == '{':
+			eachMember(value, func(name string, _ []byte) bool {
+				if isDropOfMongo(strings.ToLower(name)) {
+					w.found(detector.SQLUnfiltered)
+				}
+				return true
+			})
+		case s.mongo && value[0] == '"':
+			w.argv = appendQuoted(append(w.argv[:0], "mongosh --eval"...), text(value))
+			w.command(view(w.argv), maxJoined)
+		case s.scales && (v == "0" || v == `"0"`) && isCount(name):
+			w.found(detector.Teardown)
 		case !s.shares:
 		case name == "visibility" && v == `"public"`, (name == "private" || name == "is_private" || name == "isprivate") && v == "false",
 			(name == "public" || name == "is_public" || name == "publicly_accessible") && v == "true":
@@ -110,6 +127,24 @@ func (w *walk) special(t *Tool, from int) {
 		}
 		return true
 	})
+}
+
+// isDropOfMongo reports whether a command of MongoDB deletes a collection or a database.
+func isDropOfMongo(name string) bool {
+	switch name {
+	case "dropdatabase", "drop", "dropindexes", "dropuser", "dropallusersfromdatabase", "dropallrolesfromdatabase", "dropconnections":
+		return true
+	}
+	return false
+}
+
+// isCount reports whether an argument says how many of something run.
+func isCount(name string) bool {
+	switch strings.ReplaceAll(strings.ReplaceAll(name, "_", ""), "-", "") {
+	case "replicas", "replicacount", "count", "desiredcount", "desiredcapacity", "instances", "instancecount", "size", "nodes", "nodecount", "minreplicas", "maxreplicas", "maxsize", "capacity", "scale":
+		return true
+	}
+	return false
 }
 
 // isStatement reports whether a text begins as a statement of SQL does.

@@ -12,6 +12,9 @@ type special struct {
 	grants   bool   // it gives a person, a key or a program access to a repository or an organization
 	shares   bool   // it changes who can see something
 	moves    bool   // it moves a branch
+	protects bool   // it changes what protects a branch
+	scales   bool   // it says how many instances run
+	mongo    bool   // its arguments are commands of MongoDB
 }
 
 // specialOf returns what a tool is by its name.
@@ -21,6 +24,12 @@ func specialOf(list []token, c Category) (s special) {
 	}
 	s.program = programOf(list)
 	s.database = has("sql", "db", "database", "pg", "postgres", "postgresql", "mysql", "mariadb", "sqlite", "clickhouse", "bigquery", "snowflake", "duckdb", "mssql", "sqlserver", "redshift", "cockroach", "trino")
+	s.mongo = has("mongo", "mongodb")
+	if c == Read {
+		return s
+	}
+	s.protects = has("protection", "protections") && has("branch", "branches", "tag", "repository", "repo", "deployment", "environment") || has("ruleset", "rulesets")
+	s.scales = has("scale", "resize", "replicas", "autoscaling", "scaling")
 	if c != Write && c != Execute {
 		return s // to delete or to list them is something else
 	}
