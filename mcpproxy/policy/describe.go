@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"auditproxy/internal/lazyregexp"
+	"auditproxy/mcpproxy/policy/probe"
 )
 
 // A Seen is a tool that a server has.
@@ -82,7 +82,7 @@ func (p *Policy) Describe(seen []Seen) Listing {
 	}
 	for _, name := range sorted(p.specs) {
 		l.unreachable(name, p.specs[name], p.of(name))
-		p.leaving(&l, p.specs[name])
+		p.probes(&l, p.specs[name])
 	}
 	p.contradictions(&l)
 	if n := p.users(); n > MaxUser {
@@ -204,58 +204,49 @@ func (l *Listing) behind(s *spec, i int) {
 	}
 }
 
-// leaving warns of patterns that require a directory and also match paths out of it.
-func (p *Policy) leaving(l *Listing, s *spec) {
-	const detected = "path_traversal"
-	if slices.Contains(p.denyDetections, detected) || slices.Contains(p.askDetections, detected) {
-		return
+// probes warns of conditions that compare some texts otherwise than their writer may mean.
+func (p *Policy) probes(l *Listing, s *spec) {
+	seen := func(word string) bool {
+		return word != "" && (slices.Contains(p.denyDetections, word) || slices.Contains(p.askDetections, word))
 	}
 	for _, r := range s.rules {
-		for _, c := range r.conditions {
-			if r.denyIf || c.code != opRegex || c.counter != nil {
-				continue
-			}
+		for i := range r.conditions {
+			c := &r.conditions[i]
 			value := c.node.get("value")
-			if out := outOf(value.text); out != "" && c.pattern.re().MatchString(out) && !s.denies(c.path, out) {
-				l.warn(value, "%s: also matches %q: exclude \"..\", or put %s into deny_detections", r.name, short(out), detected)
+			switch {
+			case c.counter != nil:
+			case !r.denyIf && c.code == opRegex:
+				for _, t := range probe.Required(value.text) {
+					if !seen(t.Detector) && !s.denies(c.path, t.Value) {
+						l.warn(value, "%s: also matches %q: %s", r.name, short(t.Value), t.Remedy)
+						break
+					}
+				}
+			case r.denyIf && len(r.conditions) == 1 && (c.code == opRegex || c.code == opEq || c.code == opContains || c.code == opIn):
+				values := []*node{value}
+				if c.code == opIn {
+					values = value.items()
+				}
+				for _, v := range values {
+					for _, t := range probe.Denied(v.text, c.code == opRegex) {
+						if v.kind == text && !seen(t.Detector) && !s.denies(c.path, t.Value) {
+							l.warn(v, "%s: does not deny %q: %s", r.name, short(t.Value), t.Remedy)
+							break
+						}
+					}
+				}
 			}
 		}
 	}
 }
 
-// denies reports whether a pattern of a rule alone denies a value of an argument.
+// denies reports whether a condition of a rule alone denies a text of an argument.
 func (s *spec) denies(at path, value string) bool {
+	written, _ := json.Marshal(value)
+	a := argumentOf(written)
 	return slices.ContainsFunc(s.rules, func(r ruleSpec) bool {
-		return r.denyIf && len(r.conditions) == 1 && r.conditions[0].code == opRegex && slices.Equal(r.conditions[0].path, at) &&
-			r.conditions[0].pattern.re().MatchString(value)
+		return r.denyIf && len(r.conditions) == 1 && r.conditions[0].counter == nil && slices.Equal(r.conditions[0].path, at) && r.conditions[0].in(true, &a) != no
 	})
-}
-
-// The plain text at the beginning of a pattern for a path, and at its end.
-var (
-	startsWith = lazyregexp.New(`^(?:\(\?i\))?\^(/(?:[^\\.+*?()|\[\]{}^$]|\\[.\-_/ ])*)([*?{]?)`)
-	endsWith   = lazyregexp.New(`((?:[^\\.+*?()|\[\]{}^$]|\\[.\-_/ ])*)\$$`)
-)
-
-// outOf returns a path that leads out of the directory with which a pattern begins,
-// and otherwise looks like what it matches; "" if it begins with none.
-func outOf(pattern string) string {
-	begin := startsWith.FindStringSubmatch(pattern)
-	if begin == nil {
-		return ""
-	}
-	dir := strings.ReplaceAll(begin[1], `\`, "")
-	if begin[2] != "" {
-		dir = dir[:len(dir)-1] // the last character may not be there
-	}
-	if dir = strings.TrimRight(dir, "/"); dir == "" {
-		return ""
-	}
-	out := dir + "/../x"
-	if end := endsWith.FindStringSubmatch(pattern); end != nil {
-		out += strings.ReplaceAll(end[1], `\`, "")
-	}
-	return out
 }
 
 // contradictions warns of lists that do not fit together.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Limits of a policy, so that a hostile file costs little.
@@ -231,6 +232,9 @@ func (l *loader) mention(n *node, where string) {
 		}
 		if strings.ContainsAny(n.text, "*?") {
 			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: names are compared as they are: %q is no pattern", where, short(n.text)))
+		}
+		if strings.ContainsFunc(n.text, func(r rune) bool { return r >= utf8.RuneSelf && unicode.IsPrint(r) }) {
+			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: %s has characters that look like others, and MCP has names of ASCII", where, strconv.QuoteToASCII(short(n.text))))
 		}
 		l.policy.mentions = append(l.policy.mentions, mention{n, where})
 	}

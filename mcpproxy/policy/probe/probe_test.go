@@ -1,0 +1,83 @@
+package probe
+
+import "testing"
+
+// first returns the first text that is found, and its remedy.
+func first(found []Text) (value, remedy string) {
+	if len(found) == 0 {
+		return "", ""
+	}
+	return found[0].Value, found[0].Remedy
+}
+
+// TestRequired has patterns that match more than they seem to, and such as do not.
+func TestRequired(t *testing.T) {
+	const begin, dot = "begin it with ^", `write \. for a dot`
+	for pattern, want := range map[string][2]string{
+		`/srv/data/`:                             {"/tmp/srv/data/", begin},
+		`(?i)/srv/data/[a-z]+$`:                  {"/tmp/srv/data/a", begin},
+		`^/srv/data/|/opt/`:                      {"/srv/data/../x", traversal},
+		`^/srv/`:                                 {"/srv/../x", traversal},
+		`^/srv/data/[a-z]+`:                      {"/srv/data/a/../../x", traversal},
+		`^/srv/data/[a-z/]+$`:                    {},
+		`^/srv/data(?:/[a-z]+)*$`:                {},
+		`(?m)^ls [a-z]+$`:                        {"ls a\nx.example", "leave out (?m)"},
+		`^ls [a-z]+$`:                            {},
+		`^https://api\.example\.com`:             {"https://api.example.com.x.example/", "end the host with /"},
+		`^https://api\.example\.com:`:            {},
+		`^https://api\.example\.com/`:            {},
+		`^https://api\.example\.com(?:/|$)`:      {},
+		`https://api\.example\.com/`:             {"ftp://x.example/?https://api.example.com/", begin},
+		`^https://.*\.example\.com/`:             {"https://x.example/.example.com/", "write [a-z0-9.-]* for a part of the host"},
+		`^https://[^/]+\.example\.com/`:          {"https://x.example?.example.com/", "write [a-z0-9.-]* for a part of the host"},
+		`^https://[^/?#]+\.example\.com/`:        {},
+		`^https://[a-z0-9.-]*\.example\.com/`:    {},
+		`^https://api.example.com/`:              {"https://apixexamplexcom/", dot},
+		`^https?://(?:a|b)\.example\.com/v1/.*$`: {},
+		`example\.com$`:                          {"xexample.com", `begin it with ^, or with (^|\.) for all below it`},
+		`example.com$`:                           {"xexample.com", `begin it with ^, or with (^|\.) for all below it`},
+		`^example\.com`:                          {"example.com.x.example", "end it with $"},
+		`(?:^|\.)example\.com$`:                  {},
+		`^[a-z]+$`:                               {},
+		`SELECT`:                                 {},
+		`(`:                                      {},
+		``:                                       {},
+		`^/`:                                     {},
+	} {
+		value, remedy := first(Required(pattern))
+		if value != want[0] || remedy != want[1] {
+			t.Errorf("%q: %q, %q, want %q", pattern, value, remedy, want)
+		}
+	}
+	if found := Required(`^/srv/data`); len(found) != 2 || found[1] != (Text{"/srv/data-x/y", "end the directory with /", ""}) {
+		t.Errorf("a directory beside: %q", found)
+	}
+}
+
+// TestDenied has conditions that other spellings pass.
+func TestDenied(t *testing.T) {
+	for _, tt := range []struct {
+		value     string
+		isPattern bool
+		want      string
+	}{
+		{`DROP.*TABLE`, true, "DROP\nTABLE"},
+		{`(?s)drop.*table`, true, ""},
+		{`DROP TABLE`, true, "drop table"},
+		{`DROP TABLE`, false, "drop table"},
+		{`ID`, false, ""},
+		{`/etc/passwd`, false, "/etc//passwd"},
+		{`^/srv/secret/`, true, "/srv//secret/"},
+		{`^/srv/[a-z]+`, true, ""},
+		{`/`, false, ""},
+		{`169\.254\.169\.254`, true, "2852039166"},
+		{`http://127.0.0.1/`, false, "http://2130706433/"},
+		{`10.2`, false, ""},
+		{`ann`, false, ""},
+		{`(`, true, ""},
+	} {
+		if value, _ := first(Denied(tt.value, tt.isPattern)); value != tt.want {
+			t.Errorf("%q: %q, want %q", tt.value, value, tt.want)
+		}
+	}
+}
