@@ -13,7 +13,8 @@ import (
 //
 // Hosts are read as browsers and fetch do (WHATWG URL), which accept more than
 // RFC 3986: backslashes, missing slashes, tabs, encoded and full-width digits,
-// octal and hexadecimal numbers.
+// octal and hexadecimal numbers. Where Python's urlparse reads another host, behind a
+// backslash, that counts too. A socket of this host is private.
 func IsPrivateURL(s string, bare bool) bool {
 	s = strings.TrimSpace(s)
 	if len(s) > 8<<10 {
@@ -24,6 +25,8 @@ func IsPrivateURL(s string, bare bool) bool {
 	}
 	rest, ok := cutScheme(s)
 	switch {
+	case isSocket(s):
+		return true
 	case ok:
 	case !bare:
 		return false
@@ -33,14 +36,15 @@ func IsPrivateURL(s string, bare bool) bool {
 		rest = s
 	}
 	rest = strings.TrimLeft(rest, `/\`)
-	if i := strings.IndexAny(rest, `/\?#`); i >= 0 {
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		rest = rest[:i]
 	}
-	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		rest = rest[i+1:]
-	}
-	return isPrivateHost(rest)
+	browser, _, both := strings.Cut(rest, `\`)
+	return isPrivateHost(withoutUser(browser)) || both && isPrivateHost(withoutUser(rest))
 }
+
+// withoutUser returns the host and the port of an authority.
+func withoutUser(authority string) string { return authority[strings.LastIndexByte(authority, '@')+1:] }
 
 // What URLs lose, and what is a dot in a host. Making a replacer takes longer than
 // most texts.
@@ -48,6 +52,19 @@ var (
 	breaks = strings.NewReplacer("\t", "", "\r", "", "\n", "")
 	dots   = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
 )
+
+// isSocket reports whether an address is that of a socket or a pipe in this host's files.
+func isSocket(s string) bool {
+	scheme, rest, _ := strings.Cut(s[:min(len(s), 16)], ":")
+	if strings.Trim(rest, "/") == "" || rest[0] != '/' {
+		return false
+	}
+	switch strings.ToLower(scheme) {
+	case "unix", "http+unix", "https+unix", "unix+http", "npipe":
+		return true
+	}
+	return false
+}
 
 // cutScheme cuts the scheme of a URL that names a host.
 func cutScheme(s string) (rest string, ok bool) {
@@ -73,7 +90,7 @@ func cutScheme(s string) (rest string, ok bool) {
 
 // isPrivateHost judges a host, with or without a port.
 func isPrivateHost(host string) bool {
-	host = unescape(host)
+	host, _, _ = strings.Cut(unescape(host), "\x00") // where strings of C end
 	for i := range len(host) {
 		if host[i] >= 0x80 {
 			host = norm.NFKC.String(dots.Replace(host))

@@ -19,6 +19,7 @@ func TestPrivateAddresses(t *testing.T) {
 		"http://printer.local/", "http://kubernetes.default.svc/api", "http://localhost6/", "http://ip6-localhost/",
 		"ws://127.0.0.1/", "wss://localhost/", "ftp://127.0.0.1/", "gopher://127.0.0.1:6379/_x", "redis://localhost:6379", "postgres://u:p@10.0.0.1/db", "ldap://127.0.0.1/",
 		"http:127.0.0.1", "http:/127.0.0.1/", "http:///127.0.0.1/", `http:\\127.0.0.1\x`, `http://127.0.0.1\@example.com/`, "http://example.com@127.0.0.1/", "http://example.com:80@localhost/x",
+		`http://example.com\@127.0.0.1/`, "http://127.0.0.1%00.example.com/", "unix:///var/run/docker.sock", "UNIX:/run/x.sock", "http+unix://%2fvar%2frun%2fdocker.sock/v1", "npipe:////./pipe/docker_engine",
 		"http://%31%32%37.0.0.1/", "http://%6c%6f%63alhost/", "http://１２７.０.０.１/", "http://127。0。0。1/", "http://ⓛocalhost/", "http://lo\tcal\nhost/", " http://127.0.0.1/ ",
 	} {
 		if !IsPrivateURL(private, false) {
@@ -34,7 +35,7 @@ func TestPrivateAddresses(t *testing.T) {
 		"", "x", "http://", "http:///", "http://example.com", "https://example.com/http://127.0.0.1/", "http://example.com/?u=http://localhost", "http://127.0.0.1.example.com/", "http://localhost.example.com/",
 		"http://notlocalhost/", "http://8.8.8.8/", "http://1.1.1.1", "http://172.15.0.1", "http://172.32.0.1", "http://192.169.0.1", "http://11.0.0.1", "http://100.63.0.1", "http://100.128.0.1",
 		"http://169.253.0.1/", "http://[2606:4700:4700::1111]/", "http://[2002:808:808::]/", "http://[::ffff:8.8.8.8]/", "http://134744072/", "http://256.0.0.1/", "http://1.2.3.4.5/", "http://99999999999/",
-		"mailto:a@localhost", "data:text/plain,127.0.0.1", "note: 127.0.0.1", "12:30", "http://[::1", "http://[x]/", "http://internal/", "http://internal.example.com/", "urn:isbn:127.0.0.1", "tmux://panes/1",
+		"mailto:a@localhost", "data:text/plain,127.0.0.1", "note: 127.0.0.1", "12:30", "http://[::1", "http://[x]/", "http://internal/", "http://internal.example.com/", "urn:isbn:127.0.0.1", "tmux://panes/1", "unix: a system", "unix://", `http://example.com\127.0.0.1`, `http://example.com/\@127.0.0.1`,
 	} {
 		if public == "http://[::1" {
 			continue // no URL, but read as one by some

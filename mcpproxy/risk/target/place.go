@@ -124,6 +124,9 @@ func (p *Place) Detect(s string, b *Buffer) (found detector.Set) {
 		}
 	}
 	found |= p.compare(s, b)
+	if rest, ok := cutHome(s); ok && p.Home != nil {
+		found |= p.compare("~"+strings.ReplaceAll(rest, `\`, "/"), b) // not every server expands it
+	}
 	if strings.IndexByte(s, '\\') >= 0 {
 		found |= p.compare(strings.ReplaceAll(s, `\`, "/"), b) &^ detector.PathUnresolved
 	}
@@ -169,6 +172,22 @@ func (p *Place) compare(s string, b *Buffer) (found detector.Set) {
 		}
 	}
 	return found
+}
+
+// cutHome cuts a variable for the home directory off a path.
+func cutHome(s string) (rest string, ok bool) {
+	if s[0] != '$' && s[0] != '%' {
+		return s, false
+	}
+	end := strings.IndexAny(s, `/\`)
+	if end < 0 {
+		end = len(s)
+	}
+	switch strings.ToUpper(s[:end]) {
+	case "$HOME", "${HOME}", "%USERPROFILE%", "%HOME%", "$ENV:USERPROFILE", "$ENV:HOME":
+		return s[end:], true
+	}
+	return s, false
 }
 
 // real resolves a path on disk, as the kernel does: component by component, each

@@ -81,6 +81,23 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestHomeInAVariable looks for an operator's path behind a variable that servers expand.
+func TestHomeInAVariable(t *testing.T) {
+	private, err := ParsePattern("~/private")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Place{Home: Directory("/home/u"), Cwd: Directory("/home/u/proj"), Sensitive: []Pattern{private}}
+	for path, want := range map[string]detector.Set{
+		"$HOME/private": detector.PathSensitive, "${HOME}/private/x": detector.PathSensitive, `%USERPROFILE%\private`: detector.PathSensitive, "$HOME/proj/../private": detector.PathSensitive,
+		"$HOME/x": 0, "$HOMER/private": 0, "a/$HOME/private": 0, "$HOME": 0, "$": 0,
+	} {
+		if got := p.Detect(path, new(Buffer)) & detector.PathSensitive; got != want {
+			t.Errorf("%q is %q, want %q", path, got.Words(), want.Words())
+		}
+	}
+}
+
 func TestTraversalAndUnresolved(t *testing.T) {
 	known := Place{Home: Directory("/home/u"), Cwd: Directory("/home/u/proj")}
 	unknown := Place{}
