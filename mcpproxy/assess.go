@@ -182,12 +182,20 @@ func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Resu
 	if inner {
 		return
 	}
-	if !mayHaveOperations(args) {
+	isRelay := func(tool string) bool { return g.riskTool(tool).Relays() }
+	has, relays := mayHaveOperations(args), isRelay(name)
+	if !has && !relays {
 		return
 	}
 	// Arguments that are not strict JSON are ambiguous, and refused. The strings
 	// alias the window, which outlasts the decision.
-	ops, ok := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(g.asked.calls), 1))
+	text := audit.JSON(unsafe.String(unsafe.SliceData(args), len(args)))
+	var ops []audit.Operation
+	ok := true
+	if has {
+		ops, ok = audit.InnerOperations(text, max(maxOperations-len(g.asked.calls), 1))
+	}
+	ops, ok = audit.WithRelayed(ops, ok, name, text, maxOperations, isRelay)
 	if !ok {
 		g.refuse(policy.RuleOversize, policy.UnknownOperations)
 		return

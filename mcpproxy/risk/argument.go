@@ -103,11 +103,11 @@ func argumentOf(name []byte) (arg argument) {
 		return variable
 	case "value":
 		return setting
-	case "keys", "command", "cmd", "shell", "script", "code", "sql", "commands", "cmds", "scripts", "keystrokes", "cmdline", "exec":
+	case "keys", "command", "cmd", "shell", "script", "code", "sql", "commands", "cmds", "scripts", "keystrokes", "cmdline", "cmd_line", "commandline", "command_line", "command-line", "exec", "bash", "powershell":
 		return commandLine
 	case "argv":
 		return commandLine | operands
-	case "text", "input", "content", "contents", "data", "stdin", "query", "statement":
+	case "text", "input", "content", "contents", "data", "stdin", "query", "statement", "lines", "expression":
 		return typed
 	}
 	// The last word of a longer name: outputPath, base-url, shell_command.

@@ -16,6 +16,9 @@ type Tool struct {
 	configured map[string]argument // by the operator
 }
 
+// Relays reports whether the tool calls another one, which its arguments name.
+func (t *Tool) Relays() bool { return t.special.relays }
+
 // Tool compiles the definition of the tool called name: its entry in the answer
 // to tools/list, JSON that the server controls; nil if there is none.
 func (a *Assessor) Tool(name string, definition []byte) (t *Tool) {

@@ -10,6 +10,7 @@ import (
 	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/mcpproxy/risk/environment"
 	"auditproxy/mcpproxy/risk/target"
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
 )
 
@@ -28,6 +29,9 @@ func (w *walk) arguments(t *Tool, i int) int {
 			w.runsProgram(t, from)
 		}
 		w.special(t, from)
+		if t.special.relays {
+			w.relayed(from, t)
+		}
 	}
 	for n, name := range t.schema.required {
 		if has[n/64]>>(n%64)&1 == 0 && w.depth < maxLevels {
@@ -352,6 +356,54 @@ func (w *walk) item(i int, t *Tool) int {
 		end = w.call(i, inner)
 	}
 	return end
+}
+
+// relayed looks at the arguments at b[from] of a tool that calls another one as at a call of
+// that.
+func (w *walk) relayed(from int, t *Tool) {
+	if w.batches == maxBatches || w.severalNames {
+		w.found(detector.Opaque)
+		return
+	}
+	w.batches++
+	defer func() { w.batches-- }()
+	var names, values []int
+	i, more := w.b.First(from)
+	for more {
+		name, value := w.b.Name(i)
+		if value < 0 {
+			return
+		}
+		switch decoded := view(w.decodedName(name)); {
+		case w.b[value] == '"' && audit.IsToolName(decoded):
+			names = append(names, value)
+		case w.b[value] == '{' && audit.IsToolArguments(decoded):
+			values = append(values, value)
+		}
+		if i = w.b.Skip(value); i < 0 {
+			return
+		}
+		i, more = w.b.Next(i, '}')
+	}
+	if len(names) > 1 || len(values) > 1 {
+		w.severalNames = true
+		defer func() { w.severalNames = false }()
+	}
+	if len(names) > maxTools || len(values) > maxTools {
+		w.found(detector.Opaque)
+		names, values = names[max(len(names)-maxTools, 0):], values[max(len(values)-maxTools, 0):]
+	}
+	for _, at := range names {
+		inner := w.toolOf(text(w.b[at:w.b.Skip(at)]))
+		if r := &w.result; inner.Category.rank() > r.Category.rank() {
+			r.Category, r.Source = inner.Category, inner.Source
+		}
+		for _, value := range values {
+			w.push([]byte("arguments"), 0)
+			w.arguments(inner, value)
+			w.pop()
+		}
+	}
 }
 
 // call looks at the members of an item that calls t.
