@@ -67,6 +67,7 @@ func hostile() map[string]string {
 	texts["lines of PowerShell"] = "rm '\n" + strings.Repeat("irm x -Body (\n", shell.MaxText/15)
 	texts["entered directories"] = "git clone h:/a;" + strings.Repeat("cd a/b/c/d/e/f/g;", shell.MaxText/17-16)
 	for name, words := range map[string][2]string{
+		"reg": {"reg add hk ", "clsid autorun /d 0 "}, "modprobe": {"modprobe -a ", "nf_a "}, "scale": {"fly scale ", "--count 1 "}, "mount": {"mount -B ", "/proc/1 "},
 		"aws": {"aws ", "x/AdministratorAccess "}, "gem": {"gem ", "http://a "}, "tee": {"tee ", "-f a "}, "jq": {"jq ", "-f a "}, "helm": {"helm install ", "https://a "},
 		"knex": {"knex --", "x migrate:rollback --"}, "privileged": {"docker run ", "-e a --privileged "},
 	} {

@@ -42,6 +42,8 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 		outer := args[:len(args)-len(shell.AfterOptions(args, "SGRwl", "propagation setgroups setuid setgid root wd map-user map-group map-users map-groups kill-child"))]
 		p := shell.ParseFlags(outer, "SGRwl", "")
 		bad = !p.Help && p.Has("r", "c", "map-root-user")
+	case "psexec", "psexec64", "paexec":
+		bad = hasWord(args, "-s", "/s")
 	case "mount":
 		mountsOver(s, args)
 	case "sudo", "sudo-rs", "doas", "pkexec", "su", "run0", "machinectl":

@@ -2,7 +2,7 @@
 // container, change the kernel, open a tunnel, turn off logs, firewalls or scanners, or
 // install a package from an address. It is pure.
 //
-// The files, from the top: guard, escape, tunnel, protection, fetched, words.
+// The files, from the top: guard, escape, tunnel, protection, fetched, registry, words.
 package guard
 
 import (
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -34,6 +35,7 @@ func Judge(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	if verb(args, 0) == "send" && shell.OneOf(name, "croc", "wormhole", "magic-wormhole", "wormhole-william", "rwormhole", "wormhole-rs") {
 		s.Add(detector.Exfiltration)
 	}
+	s.Add(registry(name, args))
 	if publishes(name, args) {
 		s.Add(detector.Exfiltration)
 	}
@@ -78,6 +80,11 @@ func publishes(name string, args []shell.Field) bool {
 // credentials with, or takes them from where a system keeps them.
 func stealsCredentials(name string, args []shell.Field) bool {
 	name = strings.ToLower(name)
+	for _, tool := range [...]string{"mimikatz", "pypykatz", "lazagne", "sharphound", "gsecdump", "webbrowserpassview", "dumpert"} {
+		if strings.HasSuffix(strings.TrimSuffix(name, ".exe"), tool) {
+			return len(args) > 0 || tool != "mimikatz" // also where a shell dropped the backslashes of a path
+		}
+	}
 	switch strings.TrimPrefix(strings.TrimSuffix(name, path.Ext(name)), "impacket-") {
 	case "mimikatz", "pypykatz", "lazagne", "unshadow", "john", "hashcat", "hydra", "medusa", "patator", "kerbrute", "rubeus", "responder", "secretsdump", "getnpusers", "getuserspns", "ntlmrelayx",
 		"crackmapexec", "cme", "netexec", "nxc", "sharphound", "bloodhound-python", "mimipenguin", "truffledump":
@@ -87,7 +94,22 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && hasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", "hklmsystem", `machine\sam`, `machine\security`)
 	case "procdump", "procdump64", "rundll32", "dumpert", "nanodump":
 		text := strings.ToLower(shell.Join(args))
-		return strings.Contains(text, "lsass") || name == "rundll32" && strings.Contains(text, "comsvcs") || strings.HasSuffix(name, "dump") && name != "procdump"
+		return strings.Contains(text, "lsass") || name == "rundll32" && (strings.Contains(text, "comsvcs") || strings.Contains(text, "keymgr")) || strings.HasPrefix(name, "nanodump")
+	case "esentutl", "copy-item", "copy", "xcopy", "type", "get-content":
+		for _, a := range args {
+			file := strings.ReplaceAll(a.Text, `\`, "/")
+			if place.IsCredential(file) || hasAny(strings.ToLower(a.Text), "ntds.dit", `config\sam`, "config/sam", "configsam") {
+				return true
+			}
+		}
+	case "ntdsutil":
+		return hasAny(strings.ToLower(shell.Join(args)), "ifm", "create full")
+	case "vaultcmd":
+		return hasAny(strings.ToLower(shell.Join(args)), "/listcreds")
+	case "get-adreplaccount", "get-gpppassword", "export-aadintadfscertificates":
+		return true
+	case "findstr":
+		return hasAny(strings.ToLower(shell.Join(args)), "cpassword")
 	case "getent":
 		return shell.OneOf(verb(args, 0), "shadow", "gshadow")
 	case "aws":

@@ -62,7 +62,7 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "pfctl":
 		return has("-d")
 	case "netsh":
-		return has("off") && has("advfirewall", "firewall")
+		return has("off") && has("advfirewall", "firewall") || has("opmode") && has("disable", "mode=disable")
 	case "log":
 		return first == "erase" || first == "config" && has("level:off", "persist:off")
 	case "xattr":
@@ -73,6 +73,20 @@ func turnsOff(name string, args []shell.Field) bool {
 		return first == "anchor" && verb(args, 1) != "" && !has("--remove")
 	case "tmutil":
 		return first == "disable"
+	case "clear-history":
+		return true
+	case "set-psreadlineoption":
+		return has("savenothing") || has("-addtohistoryhandler")
+	case "certutil":
+		return has("-addstore", "/addstore") && has("root", "ca", "authroot", "trustedpublisher")
+	case "import-certificate":
+		return strings.Contains(strings.ToLower(shell.Join(args)), "root")
+	case "unblock-file":
+		return len(args) > 0
+	case "mpcmdrun":
+		return has("-removedefinitions")
+	case "sysmon", "sysmon64":
+		return has("-u", "/u", "-u force")
 	case "csrutil":
 		return has("disable")
 	case "spctl":
