@@ -110,6 +110,8 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		return true
 	case "findstr":
 		return hasAny(strings.ToLower(shell.Join(args)), "cpassword")
+	case "osascript":
+		return hasAny(strings.ToLower(shell.Join(args)), "hidden answer") // asks for a password as the system does
 	case "getent":
 		return shell.OneOf(verb(args, 0), "shadow", "gshadow")
 	case "aws":

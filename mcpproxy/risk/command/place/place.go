@@ -47,7 +47,7 @@ func IsCredential(name string) bool {
 	base := path.Base(name)
 	switch base {
 	case ".netrc", "_netrc", ".npmrc", ".pgpass", ".git-credentials", ".my.cnf", ".pypirc", ".vault-token", "shadow-", "gshadow", "master.passwd", "credentials.tfrc.json", ".htpasswd", "application_default_credentials.json",
-		"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "login.keychain", "login.keychain-db", "key3.db", "key4.db", "logins.json", "wallet.dat", ".env":
+		"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "login.keychain", "login.keychain-db", "Cookies.binarycookies", "key3.db", "key4.db", "logins.json", "wallet.dat", ".env":
 		return true
 	case ".env.local", ".env.production", ".env.prod", ".env.staging", ".env.development", ".env.dev", ".env.test":
 		return true
@@ -99,7 +99,7 @@ func IsStartup(name string) bool {
 	switch base {
 	case ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".shrc",
 		".claude.json", ".mcp.json", "claude_desktop_config.json", "managed-mcp.json", "mcp_config.json", "mcp_settings.json", "cline_mcp_settings.json", "mcp-config.json", "opencode.json", "opencode.jsonc", // the servers of MCP clients
-		".xinitrc", ".xsession", ".xprofile", "authorized_keys", "authorized_keys2", ".gitconfig", ".vimrc", ".tmux.conf", ".inputrc", ".pam_environment", ".forward", "config.fish", "sitecustomize.py", "usercustomize.py", ".pythonrc":
+		".xinitrc", ".xsession", ".xprofile", "authorized_keys", "authorized_keys2", ".gitconfig", ".vimrc", ".tmux.conf", ".inputrc", ".pam_environment", ".forward", "config.fish", "sitecustomize.py", "usercustomize.py", ".pythonrc", "com.apple.loginwindow.plist":
 		return true
 	}
 	in := func(dir string) bool { return IsBelow(name, dir) }
@@ -192,7 +192,7 @@ func IsProtection(name string) bool {
 	}
 	name = path.Clean(name)
 	for _, file := range [...]string{"/etc/selinux/", "/etc/audit/", "/etc/rsyslog.", "/etc/syslog-ng/", "/etc/apparmor", "/etc/systemd/journald", "/etc/fail2ban/", "/etc/nftables", "/etc/iptables/", "/etc/ufw/", "/etc/firewalld/",
-		"/etc/pki/ca-trust/source/", "/usr/local/share/ca-certificates/", "/usr/share/ca-certificates/", "/etc/ca-certificates/", "/etc/falco/", "/etc/osquery/", "/sys/fs/selinux/", "/sys/kernel/security", "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/kernel/kptr_restrict"} {
+		"/etc/pki/ca-trust/source/", "/usr/local/share/ca-certificates/", "/usr/local/share/certs/", "/etc/ssl/certs/ca-", "/etc/security/audit", "/etc/syslog.conf", "/etc/default/ufw", "/usr/share/ca-certificates/", "/etc/ca-certificates/", "/etc/falco/", "/etc/osquery/", "/sys/fs/selinux/", "/sys/kernel/security", "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/kernel/kptr_restrict"} {
 		if strings.HasPrefix(name+"/", file) {
 			return true
 		}

@@ -47,8 +47,8 @@ mimikatz pypykatz lazagne unshadow john hashcat hydra medusa patator kerbrute ru
 procdump procdump64 dumpert nanodump collaborators memberships invitations members deploy postinstall preinstall prepare pkg croc wormhole histfile histsize histfilesize savehist histignore
 crictl scc clusterrolebinding rolebinding clusterrole grubby netfirewallprofile xp_cmdshell printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc
 rmsync rmdirsync unlinksync execsync spawnsync child_process keyrings cookies firefox chrome chromium bravesoftware mem
-kextload kmutil kldload sysadminctl dsenableroot dseditgroup pw ditto keychains ztcp socket quarantine xattr trust getent publish upload variable protection rulesets protected_branches anchors proxy shrc usercustomize pth startupitems emond
-logging certificates inprocserver32 localserver32 clsid esentutl ntdsutil vaultcmd psexec psexec64 paexec psreadlineoption mpcmdrun removedefinitions unblock sysmon sysmon64 cpassword ntds adreplaccount gpppassword gsecdump webbrowserpassview scale scaling resize capacity
+kextload kmutil kldload sysadminctl dsenableroot dseditgroup pw ditto keychains ztcp socket quarantine xattr trust getent audit syslog loginwindow publish upload variable protection rulesets protected_branches anchors proxy shrc usercustomize pth startupitems emond
+logging certificates binarycookies loginwindow syslog ufw audit inprocserver32 localserver32 clsid esentutl ntdsutil vaultcmd psexec psexec64 paexec psreadlineoption mpcmdrun removedefinitions unblock sysmon sysmon64 cpassword ntds adreplaccount gpppassword gsecdump webbrowserpassview scale scaling resize capacity
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
