@@ -216,19 +216,21 @@ func (p *Policy) probes(l *Listing, s *spec) {
 			switch {
 			case c.counter != nil:
 			case !r.denyIf && c.code == opRegex:
-				for _, t := range probe.Required(value.text) {
+				for _, t := range probe.Required(c.path[len(c.path)-1], value.text) {
 					if !seen(t.Detector) && !s.denies(c.path, t.Value) {
 						l.warn(value, "%s: also matches %q: %s", r.name, short(t.Value), t.Remedy)
 						break
 					}
 				}
+			case !r.denyIf && (c.code == opNeq || c.code == opNotIn):
+				l.spelled(&r, c, value)
 			case r.denyIf && len(r.conditions) == 1 && (c.code == opRegex || c.code == opEq || c.code == opContains || c.code == opIn):
 				values := []*node{value}
 				if c.code == opIn {
 					values = value.items()
 				}
 				for _, v := range values {
-					for _, t := range probe.Denied(v.text, c.code == opRegex) {
+					for _, t := range probe.Denied(c.path[len(c.path)-1], v.text, c.code == opRegex) {
 						if v.kind == text && !seen(t.Detector) && !s.denies(c.path, t.Value) {
 							l.warn(v, "%s: does not deny %q: %s", r.name, short(t.Value), t.Remedy)
 							break
@@ -236,6 +238,26 @@ func (p *Policy) probes(l *Listing, s *spec) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// spelled warns of a rule that requires any text but some: another spelling of them passes.
+func (l *Listing) spelled(r *ruleSpec, c *conditionSpec, value *node) {
+	values := []*node{value}
+	if c.code == opNotIn {
+		values = value.items()
+	}
+	for _, v := range values {
+		other := strings.ToUpper(v.text)
+		if other == v.text {
+			other = strings.ToLower(v.text)
+		}
+		written, _ := json.Marshal(other)
+		a := argumentOf(written)
+		if v.kind == text && other != v.text && c.in(false, &a) == yes {
+			l.warn(v, "%s: does not deny %q: use in, with the values that are allowed", r.name, short(other))
+			return
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Limits of a policy, so that a hostile file costs little.
@@ -233,11 +232,17 @@ func (l *loader) mention(n *node, where string) {
 		if strings.ContainsAny(n.text, "*?") {
 			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: names are compared as they are: %q is no pattern", where, short(n.text)))
 		}
-		if strings.ContainsFunc(n.text, func(r rune) bool { return r >= utf8.RuneSelf && unicode.IsPrint(r) }) {
-			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: %s has characters that look like others, and MCP has names of ASCII", where, strconv.QuoteToASCII(short(n.text))))
+		if isMixed(n.text) {
+			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: %s has letters that look like others", where, strconv.QuoteToASCII(short(n.text))))
 		}
 		l.policy.mentions = append(l.policy.mentions, mention{n, where})
 	}
+}
+
+// isMixed reports whether a name has letters of ASCII and of another script than the Latin one.
+func isMixed(name string) bool {
+	ascii := func(r rune) bool { return 'a' <= r|0x20 && r|0x20 <= 'z' }
+	return strings.ContainsFunc(name, ascii) && strings.ContainsFunc(name, func(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) })
 }
 
 // pattern checks a regular expression. The sum of their sizes is bounded, since

@@ -19,7 +19,7 @@ type Text struct {
 
 // Denied returns texts that mean what a condition denies, or what it looks like, and that it
 // may not hold for: the caller looks. The value is a pattern, or is compared as it is.
-func Denied(value string, isPattern bool) (found []Text) {
+func Denied(argument, value string, isPattern bool) (found []Text) {
 	sample, plain := value, true
 	if isPattern {
 		re, err := syntax.Parse(value, syntax.Perl)
@@ -43,6 +43,9 @@ func Denied(value string, isPattern bool) (found []Text) {
 		}
 		found = append(found, Text{strings.ToLower(sample), remedy, ""})
 	}
+	if isCommand(argument) && isWord.MatchString(sample) {
+		found = append(found, Text{sample[:1] + `\` + sample[1:], "a shell has many spellings: put what it does, such as recursive_delete, and opaque into deny_detections", "opaque"})
+	}
 	if plain && isPath.MatchString(sample) {
 		at := strings.LastIndexByte(strings.TrimRight(sample, "/"), '/')
 		remedy, word := "add the path to auditproxy.paths.sensitive, and path_sensitive to deny_detections", "path_sensitive"
@@ -65,9 +68,14 @@ func Denied(value string, isPattern bool) (found []Text) {
 	return found
 }
 
+// isCommand reports whether an argument of this name has commands or statements.
+func isCommand(argument string) bool { return isCommandName.MatchString(argument) }
+
 var (
-	capitals  = lazyregexp.New(`\b[A-Z]{4,}\b`)
-	isBlocked = lazyregexp.New(`^/(?:etc/(?:passwd|shadow|sudoers)|proc|sys|dev)(?:/|$)`)
-	isPath    = lazyregexp.New(`^/[^/\s]+[^\s]*$`)
-	isAddress = lazyregexp.New(`\b(?:(?:127|10)\.\d{1,3}|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2}\b`)
+	isCommandName = lazyregexp.New(`(?i)(?:command|cmd|cmdline|script|shell|sql|query|statement|keys)s?$`)
+	capitals      = lazyregexp.New(`\b[A-Z]{4,}\b`)
+	isWord        = lazyregexp.New(`^[a-z][a-z0-9-]+(?: |$)`)
+	isBlocked     = lazyregexp.New(`^/(?:etc/(?:passwd|shadow|sudoers)|proc|sys|dev)(?:/|$)`)
+	isPath        = lazyregexp.New(`^/[^/\s]+[^\s]*$`)
+	isAddress     = lazyregexp.New(`\b(?:(?:127|10)\.\d{1,3}|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2}\b`)
 )

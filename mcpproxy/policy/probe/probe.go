@@ -15,19 +15,32 @@ import (
 // other stands for a part that the writer of a pattern did not think of.
 const other = "x.example"
 
-// Required returns texts that a pattern, which an argument has to match, matches too: paths
-// out of the directory with which it begins, or hosts beside those that it names.
-func Required(pattern string) (found []Text) {
+// Required returns texts that a pattern, which the argument of that name has to match,
+// matches too: paths out of the directory with which it begins, hosts beside those that it
+// names, or a second command.
+func Required(argument, pattern string) (found []Text) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return nil
 	}
 	match := regexp.MustCompile(pattern).MatchString
+	alternatives := []*syntax.Regexp{re}
+	if re.Op == syntax.OpAlternate {
+		alternatives, pattern = re.Sub, ""
+	}
+	for _, re := range alternatives {
+		alternative(argument, pattern, re, match, &found)
+	}
+	return found
+}
+
+// alternative looks at one of the alternatives of a pattern.
+func alternative(argument, pattern string, re *syntax.Regexp, match func(string) bool, found *[]Text) {
 	add := func(value, remedy, detector string) bool {
 		if !match(value) {
 			return false
 		}
-		found = append(found, Text{value, remedy, detector})
+		*found = append(*found, Text{value, remedy, detector})
 		return true
 	}
 	s := sampler{any: '.'}
@@ -35,28 +48,40 @@ func Required(pattern string) (found []Text) {
 	if s.lines {
 		_ = add(sample+"\n"+other, "leave out (?m)", "") || add(other+"\n"+sample, "leave out (?m)", "")
 	}
+	isPath := isPathName.MatchString(argument) && sample != ""
 	switch {
 	case match("/tmp/x"): // it names no directory
-	case strings.HasPrefix(sample, "/"), strings.HasPrefix(sample, "~/"):
-		if add("/tmp"+sample, "begin it with ^", "") {
+	case isCommand(argument) && match(sample) && sample != "":
+		more := []string{"; rm x", "\nrm x", " $(rm x)"}
+		if isStatement.MatchString(argument) {
+			more = []string{"; drop table x"}
+		}
+		for _, next := range more {
+			if add(sample+next, "end it with $, and leave out what joins commands", "") {
+				break
+			}
+		}
+	case strings.HasPrefix(sample, "/"), strings.HasPrefix(sample, "~/"), isPath && strings.ContainsAny(sample, `/\`) && !strings.Contains(sample, "://"):
+		if sample[0] == '/' && add("/tmp"+sample, "begin it with ^", "") {
 			break
 		}
 		out := outOf(pattern)
 		if out == "" || !add(out, traversal, pathTraversal) {
-			add(sample+"/../../x", traversal, pathTraversal)
+			_ = add(strings.TrimRight(sample, "/")+"/../../x", traversal, pathTraversal) || strings.Contains(sample, `\`) && add(sample+`\..\..\x`, traversal, pathTraversal)
 		}
-		if s.plain && !strings.HasSuffix(sample, "/") {
+		if s.plain && strings.HasPrefix(sample, "/") && !strings.HasSuffix(sample, "/") {
 			add(sample+"-x/y", "end the directory with /", "")
 		}
 	case strings.Contains(sample, "://"):
 		if add("ftp://"+other+"/?"+sample, "begin it with ^", "") {
 			break
 		}
-		required(re, sample, match, &found)
-	case isHost.MatchString(sample) && s.dotted:
+		required(re, sample, match, found)
+	case strings.HasPrefix(sample, "@"):
+		add("x@"+other+", y"+sample, "begin it with ^[^@]+", "")
+	case isHost.MatchString(sample) && s.dotted && !isPath:
 		_ = add(sample+"."+other, "end it with $", "") || add("x"+sample, `begin it with ^, or with (^|\.) for all below it`, "")
 	}
-	return found
 }
 
 // required looks for hosts that the pattern of a URL matches beside those that it names.
@@ -97,6 +122,11 @@ func hostOf(url string) string {
 const (
 	pathTraversal = "path_traversal"
 	traversal     = `exclude "..", or put path_traversal into deny_detections`
+)
+
+var (
+	isPathName  = lazyregexp.New(`(?i)(?:path|file|filename|dir|directory|folder|output|dest|destination|target|cwd)s?$`)
+	isStatement = lazyregexp.New(`(?i)(?:sql|query|statement)s?$`)
 )
 
 var isHost = lazyregexp.New(`^\.?[a-z0-9-]+(?:\.[a-z0-9-]+)+$`)

@@ -16,7 +16,7 @@ func TestRequired(t *testing.T) {
 	for pattern, want := range map[string][2]string{
 		`/srv/data/`:                             {"/tmp/srv/data/", begin},
 		`(?i)/srv/data/[a-z]+$`:                  {"/tmp/srv/data/a", begin},
-		`^/srv/data/|/opt/`:                      {"/srv/data/../x", traversal},
+		`^/srv/data/|/opt/`:                      {"/srv/data/../../x", traversal},
 		`^/srv/`:                                 {"/srv/../x", traversal},
 		`^/srv/data/[a-z]+`:                      {"/srv/data/a/../../x", traversal},
 		`^/srv/data/[a-z/]+$`:                    {},
@@ -44,12 +44,24 @@ func TestRequired(t *testing.T) {
 		``:                                       {},
 		`^/`:                                     {},
 	} {
-		value, remedy := first(Required(pattern))
+		value, remedy := first(Required("x", pattern))
 		if value != want[0] || remedy != want[1] {
 			t.Errorf("%q: %q, %q, want %q", pattern, value, remedy, want)
 		}
 	}
-	if found := Required(`^/srv/data`); len(found) != 2 || found[1] != (Text{"/srv/data-x/y", "end the directory with /", ""}) {
+	for _, tt := range []struct{ argument, pattern, want string }{
+		{"command", `^git `, "git ; rm x"}, {"sql", `(?i)^select`, "select; drop table x"}, {"sql", `(?i)^\s*select\b[^;]*$`, ""}, {"command", `^(ls|cat)( [a-z./]+)*$`, ""}, {"command", `^ls [^;|&$()\n]*$`, ""}, {"message", `^fix: `, ""},
+		{"path", `^src/`, "src/../../x"}, {"outputPath", `^C:\\Data\\`, `C:\Data\/../../x`}, {"branch", `^feature/`, ""}, {"path", `\.md$`, ""}, {"path", `^[a-z]+/[a-z]+$`, ""},
+		{"path", `^/srv/a$|/srv/b$`, "/tmp/srv/b"}, {"to", `@example\.com$`, "x@x.example, y@example.com"}, {"to", `^[^@]+@example\.com$`, ""},
+	} {
+		if value, _ := first(Required(tt.argument, tt.pattern)); value != tt.want {
+			t.Errorf("%s %q: %q, want %q", tt.argument, tt.pattern, value, tt.want)
+		}
+	}
+	if value, _ := first(Denied("command", `rm -rf`, false)); value != `r\m -rf` {
+		t.Errorf("a word of a command: %q", value)
+	}
+	if found := Required("path", `^/srv/data`); len(found) != 2 || found[1] != (Text{"/srv/data-x/y", "end the directory with /", ""}) {
 		t.Errorf("a directory beside: %q", found)
 	}
 }
@@ -76,7 +88,7 @@ func TestDenied(t *testing.T) {
 		{`ann`, false, ""},
 		{`(`, true, ""},
 	} {
-		if value, _ := first(Denied(tt.value, tt.isPattern)); value != tt.want {
+		if value, _ := first(Denied("x", tt.value, tt.isPattern)); value != tt.want {
 			t.Errorf("%q: %q, want %q", tt.value, value, tt.want)
 		}
 	}
