@@ -86,7 +86,7 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "mpcmdrun":
 		return has("-removedefinitions")
 	case "sysmon", "sysmon64":
-		return has("-u", "/u", "-u force")
+		return has("-u", "/u")
 	case "csrutil":
 		return has("disable")
 	case "spctl":
