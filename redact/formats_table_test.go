@@ -75,6 +75,31 @@ var ownFormats = []leakRule{
 	{Rule: "phpass", Regexp: `\$[PH]\$[\w./]{26}`}, {Rule: "ldap-hash", Regexp: `\{(?:MD5|SMD5|SHA|SSHA|SHA256|SSHA256|SHA384|SSHA384|SHA512|SSHA512)\}[\w/+=]{24}`}, {Rule: "ldap-crypt", Regexp: `\{(?:CRYPT|crypt)\}[\w./$]{13}`},
 	{Rule: "django-hash", Regexp: `(?:pbkdf2_sha256|pbkdf2_sha1|bcrypt_sha256|argon2)\$[\w./+=,$-]{40}`}, {Rule: "scram", Regexp: `SCRAM-SHA-(?:1|256|512)\$[\w./+=,:$-]{60}`},
 	{Rule: "windows-hash", Regexp: `aad3b435b51404eeaad3b435b51404ee:[a-fA-F0-9]{32}`},
+
+	// Tokens of services that gitleaks has not, or only behind a name.
+	{Rule: "1password", Regexp: `ops_eyJ[\w-]{40}`}, {Rule: "alchemy", Regexp: `alcht_[A-Za-z0-9]{30}`}, {Rule: "apify", Regexp: `apify_api_[A-Za-z0-9]{30}`},
+	{Rule: "atlassian", Regexp: `AT(?:ATT|CTT)3xF[\w=-]{30}`}, {Rule: "bitbucket", Regexp: `\b(?:ATBB[A-Za-z0-9]{24}|BBDC-[\w+/=-]{40})`},
+	{Rule: "azure", Regexp: `[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{20}`}, {Rule: "azure-devops", Regexp: `[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}`},
+	{Rule: "azure-storage", Regexp: `[\w+/]{76}\+ASt[\w+/=]{6}`}, {Rule: "azure-service", Regexp: `[\w+/]{36}(?:AzSe|AzFu|ACDb|\+ACR|AIoT)[\w+/=]{6}`},
+	{Rule: "bedrock", Regexp: `bedrock-api-key-[\w+/=-]{20}`}, {Rule: "braintree", Regexp: `access_token\$(?:production|sandbox)\$[\w$]{40}`},
+	{Rule: "buildkite", Regexp: `\bbk(?:ua|aj|pt|ct|at)_[a-f0-9]{32}`}, {Rule: "cloudflare", Regexp: `\bcf(?:k|at|ut)_[A-Za-z0-9]{40}`},
+	{Rule: "contentful", Regexp: `CFPAT-[\w-]{40}`}, {Rule: "cosmo", Regexp: `\bcosmo_[a-f0-9]{32}`}, {Rule: "defined-networking", Regexp: `\bdnkey-[\w-]{26}`},
+	{Rule: "dependency-track", Regexp: `\bodt_[A-Za-z0-9]{30}`}, {Rule: "docker", Regexp: `dckr_(?:pat|oat)_[\w-]{20}`}, {Rule: "docker-swarm", Regexp: `SWM(?:TKN-1|KEY-1)-[\w+/-]{40}`},
+	{Rule: "doppler", Regexp: `\bdp\.(?:ct|st|sa|scim|audit)\.[\w.-]{40}`}, {Rule: "dropbox", Regexp: `\bsl\.[\w-]{60}`}, {Rule: "e2b", Regexp: `\be2b_[a-f0-9]{40}`},
+	{Rule: "elevenlabs", Regexp: `\bsk_[a-f0-9]{40}`}, {Rule: "figma", Regexp: `\bfigd_[\w-]{30}`}, {Rule: "firecrawl", Regexp: `\bfc-[a-f0-9]{32}`}, {Rule: "fleetbase", Regexp: `flb_live_[A-Za-z0-9]{20}`},
+	{Rule: "gitlab-more", Regexp: `\bgl(?:cbt|ptt|wt|ft|imt|soat|oas|agent|rtr)-[\w.-]{20}`}, {Rule: "google-access", Regexp: `\bya29\.[\w-]{30}`},
+	{Rule: "google-refresh", Regexp: `\b1//0[\w-]{40}`}, {Rule: "google-client", Regexp: `GOCSPX-[\w-]{24}`}, {Rule: "groq", Regexp: `\bgsk_[A-Za-z0-9]{40}`},
+	{Rule: "heroku", Regexp: `HRKU-[\w-]{30}`}, {Rule: "hubspot", Regexp: `\bpat-(?:na1|na2|na3|eu1|ap1)-[a-f0-9-]{36}`}, {Rule: "instagram", Regexp: `IGQV[\w-]{60}`}, {Rule: "ionic", Regexp: `\bion_[A-Za-z0-9]{40}`},
+	{Rule: "jina", Regexp: `\bjina_[\w-]{40}`}, {Rule: "langsmith", Regexp: `\blsv2_(?:pt|sk)_[\w-]{40}`}, {Rule: "llama-cloud", Regexp: `\bllx-[\w-]{40}`},
+	{Rule: "mailchimp", Regexp: `\b[a-f0-9]{32}-us[0-9]{1,2}`}, {Rule: "mailgun", Regexp: `\bkey-[a-f0-9]{32}`}, {Rule: "neon", Regexp: `\bnapi_[a-z0-9]{50}`}, {Rule: "netlify", Regexp: `\bnfp_[A-Za-z0-9]{30}`},
+	{Rule: "newrelic", Regexp: `\bNR(?:AA|RA|BR|II|IQ|SP|AK)-[\w-]{18}`}, {Rule: "newrelic-licence", Regexp: `[a-f0-9x]{32}FFFFNRAL`}, {Rule: "newrelic-ingest", Regexp: `[a-f0-9x]{36}NRAL`},
+	{Rule: "ntlm", Regexp: `TlRMTVNTUAAD[\w+/=]{60}`}, {Rule: "nuget", Regexp: `\boy2[a-z0-9]{43}`}, {Rule: "nvidia", Regexp: `\bnvapi-[\w-]{40}`}, {Rule: "pinecone", Regexp: `\bpcsk_[A-Za-z0-9]{4,8}_[A-Za-z0-9]{50}`},
+	{Rule: "posthog", Regexp: `\bph[sarx]_[A-Za-z0-9]{40}`}, {Rule: "postman", Regexp: `\bPMAT-[A-Z0-9]{26}`}, {Rule: "replicate", Regexp: `\br8_[A-Za-z0-9]{32}`}, {Rule: "rootly", Regexp: `\brootly_[a-f0-9]{64}`},
+	{Rule: "salesforce", Regexp: `\b00D[\w.!]{90}`}, {Rule: "shopify", Regexp: `shp(?:at|ca|pa|ss)_[A-Za-z0-9]{32}`}, {Rule: "sonarqube", Regexp: `\bsq[apu]_[a-f0-9]{40}`}, {Rule: "sourcegraph", Regexp: `\b(?:sgp|slk)_[A-Za-z0-9]{40}`},
+	{Rule: "spectral", Regexp: `\bspu-[a-f0-9]{32}`}, {Rule: "square", Regexp: `\bsq0csp-[\w-]{30}`}, {Rule: "supabase", Regexp: `\bsbp_(?:v0_)?[a-f0-9]{40}`}, {Rule: "supabase-secret", Regexp: `\bsb_secret_[\w-]{20}`},
+	{Rule: "tailscale", Regexp: `\btskey-(?:auth|api|client|scim|webhook|secret)-[\w-]{12}`}, {Rule: "tavily", Regexp: `\btvly-[\w-]{30}`}, {Rule: "teamwork", Regexp: `\btkn\.v1_[\w-]{40}`}, {Rule: "together", Regexp: `\btgp_v1_[\w-]{40}`},
+	{Rule: "typeform", Regexp: `\btfp_[\w.-]{40}`}, {Rule: "ubidots", Regexp: `\bBBFF-[A-Za-z0-9]{30}`}, {Rule: "vercel", Regexp: `\bvc[piark]_[A-Za-z0-9]{30}`}, {Rule: "voiceflow", Regexp: `\bVF\.(?:DM|WS)\.[\w.-]{30}`},
+	{Rule: "xai", Regexp: `\bxai-[A-Za-z0-9]{60}`}, {Rule: "zoho", Regexp: `\b1000\.[a-f0-9]{32}\.[a-f0-9]{32}`},
 }
 
 // wordy are formats that words of English and of programs match: a digit must
