@@ -5,7 +5,7 @@
 // tables have the programs, with the options, verbs and positions of their
 // secrets.
 //
-// The files, from the top: command, shell, programs, uses.
+// The files, from the top: command, user, shell, programs, uses.
 package argv
 
 import (
@@ -137,6 +137,7 @@ type Command struct {
 	then      bool   // the word behind them is a secret
 	variable  bool   // the next word may be the name of a secret
 	described bool   // an option has named one
+	said      bool   // it is wanted behind "identified by", which prose has too
 	pattern   pattern
 }
 
@@ -167,6 +168,10 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 		if c.Want == WholeWord && c.Programs == 0 && len(w) == len("values") && lex.HasFoldSuffix(w, "values") {
 			return NoSecret, 0 // IDENTIFIED BY VALUES 'SECRET'
 		}
+		if c.said && isArticle(w) {
+			c.Wanted = 0
+			return NoSecret, 0 // a client, identified by its address
+		}
 		c.Wanted--
 		return c.Want, 0
 	}
@@ -182,12 +187,16 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 	if len(w) <= 64 && string(w) != "/snmp" { // of MikroTik: its words are a path
 		base := w[bytes.LastIndexAny(w, "/=")+1:] // ProxyCommand=sshpass
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") && c.Programs&secondWord == 0 {
+		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") && c.Programs&secondWord == 0 && (c.rule == nil || p&(flagUse|verbUse|usesNow) == 0 || !rules()[string(base)].plain) {
 			c.Programs |= p
 			if c.arguments != 0 { // it may be an argument of that name
 				c.seen++
 			}
-			c.words = 0
+			if c.batch == 0 || c.words == 0 { // otherwise it is a user of that name
+				c.words = 0
+			} else {
+				c.words++
+			}
 			c.Reads = c.Reads || p&(chpasswd|secureString) != 0
 			if p&(flagUse|verbUse|usesNow) != 0 {
 				c.rule = rules()[string(base)]
@@ -407,6 +416,16 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 	case p&sql != 0 && len(w) == 2 && lex.HasFoldSuffix(w, "by"):
 		c.wants(WholeWord, 1)
 		c.Programs &^= sql
+		c.said = c.Programs == 0
+	case p&sql != 0 && c.words == 1 && len(w) == 4 && lex.HasFoldSuffix(w, "with"):
+		c.batch = 7
+	case p&sql != 0 && c.batch == 7 && c.words == 2:
+		if bytes.IndexByte(w, '_') < 0 {
+			c.batch = 0
+		}
+	case p&sql != 0 && c.batch == 7 && len(w) == 2 && lex.HasFoldSuffix(w, "as"): // IDENTIFIED WITH plugin AS 'HASH'
+		c.wants(WholeWord, 1)
+		c.batch = 0
 	case p&oracle != 0 && c.words == 1 && string(w) != "target":
 		return afterSlash, 0
 	case p&oracle != 0 && c.words == 2, p&atDatabase != 0 && c.words == 1:
@@ -417,15 +436,17 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		return AfterColon, 0
 	case p&htpasswd != 0 && c.batch > 0 && c.words == c.batch:
 		return WholeWord, 0
-	case p&netUser != 0 && c.words == 1 && (string(w) == "user" || string(w) == "use"):
+	case p&netUser != 0 && c.words == 1 && (bytes.EqualFold(w, []byte("user")) || bytes.EqualFold(w, []byte("use"))):
 		c.batch = 3
-		if string(w) == "use" {
+		if len(w) == len("use") {
 			c.batch = -1 // once the share has come
 		}
 	case p&netUser != 0 && c.batch == 3 && c.words == 3 && w[0] != '/':
 		return WholeWord, 0
-	case p&netUser != 0 && c.batch == -1 && w[0] == '\\':
+	case p&netUser != 0 && c.batch == -1 && bytes.IndexByte(w, '\\') >= 0:
 		c.batch = -2
+	case p&netUser != 0 && w[0] == '/' && w[len(w)-1] == ':': // /user:"DOMAIN\NAME"
+		c.skip = 1
 	case p&netUser != 0 && c.batch == -2 && w[0] != '/':
 		c.batch = 0
 		return WholeWord, 0
@@ -479,6 +500,15 @@ func (c *Command) replaced(w []byte, n *names.Classifier, f *names.Folded) int {
 func isAccountVerb(w []byte) bool {
 	switch string(w) {
 	case "create", "update", "link", "add", "pw", "hash-password", "login":
+		return true
+	}
+	return false
+}
+
+// isArticle reports whether w is a word that a noun of a sentence follows.
+func isArticle(w []byte) bool {
+	switch string(w) {
+	case "the", "a", "an", "its", "their", "this", "each":
 		return true
 	}
 	return false

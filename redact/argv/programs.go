@@ -107,11 +107,11 @@ var ProgramNames = [...]struct {
 	{ftp, "lftp ncftp ncftpput ncftpget"},
 	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
 	{htpasswd, "htpasswd"},
-	{netUser | samba, "net"},
+	{netUser | samba, "net NET"},
 	{assigns, "vault bao fly flyctl supabase infisical teller"},
 	{assigns | puts, "doppler"},
 	{secretWord | body | stdin, "gh"},
-	{secretWord, "wrangler vercel secret-tool pass gopass"},
+	{secretWord, "wrangler vercel secret-tool pass gopass passage"},
 	{secretWord | puts, "glab"},
 	{sshKeygen, "ssh-keygen"},
 	{keychain | dashP | upperP, "security"},
@@ -157,7 +157,9 @@ var ProgramNames = [...]struct {
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
 		"getTGT.py getST.py lookupsid.py addcomputer.py samrdump.py rpcdump.py reg.py services.py GetADUsers.py findDelegation.py rbcd.py dacledit.py " +
 		"changepasswd.py impacket-getTGT impacket-getST impacket-lookupsid impacket-addcomputer impacket-GetUserSPNs impacket-GetNPUsers impacket-GetADUsers " +
-		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh"},
+		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh " +
+		"goldenPac.py rdp_check.py mqtt_check.py sambaPipe.py raiseChild.py netview.py net.py getPac.py wmipersist.py wmiquery.py tstool.py owneredit.py exchanger.py keylistattack.py " +
+		"machine_role.py GetLAPSPassword.py Get-GPPPassword.py impacket-goldenPac impacket-raiseChild impacket-rbcd impacket-dacledit impacket-owneredit impacket-changepasswd impacket-net impacket-reg impacket-services"},
 }
 
 // WordStarts distinguishes most other words from the names of programs: it is a

@@ -69,6 +69,8 @@ terraform tofu jf heroku npm pnpm||login:0 adduser:0
 doveadm||test:2 login:2
 consul||set-agent-token:2
 realm||join:0
+idevicebackup2||on:1 off:1
+hsw-cli||unlock:1
 ipa||user-add:0 user-mod:0 passwd:0
 llm|--value|keys:0
 databricks|--string-value --bytes-value|configure:0
@@ -100,6 +102,8 @@ gitlab-runner|-r|
 transmission-remote|-n --auth|
 b2||authorize-account:2 authorize:2
 cloudflared||install:1
+zrok||enable:1
+expose||token:1
 cargo|--registry~|login:1
 wandb snyk||login:1 auth:1
 nuget||setApiKey:1 setapikey:1 push:2
@@ -132,7 +136,11 @@ pk12util|-W -K|
 gpg-preset-passphrase|-P|
 ccrypt ccencrypt ccdecrypt|-K --key|
 mcrypt mdecrypt|-k|
-aescrypt mutool veracrypt truecrypt fcrackzip|-p|
+aescrypt mutool veracrypt truecrypt fcrackzip stegsnow mupdf|-p|
+cryptcat ss-local ss-server ss-redir sslocal ssserver|-k|
+pdftotext pdftoppm pdfimages pdfinfo pdftocairo|-upw -opw|
+croc|--code|
+weevely||generate:1
 slappasswd|-s|
 security|-k|
 ` +
@@ -148,7 +156,8 @@ wbinfo|-a% --authenticate%|
 radtest||:2 :4 :5
 radclient||:3
 wlfreerdp sdl-freerdp sqlpackage|/p: /tp: /sp:|
-schtasks|/p /rp|
+schtasks SCHTASKS|/p /rp|
+eventcreate driverquery setx tasklist taskkill systeminfo getmac|/p|
 reg|/v@ /d!|
 dscl|-passwd#|
 networksetup|-setairportnetwork~|:2
@@ -157,6 +166,10 @@ swaks|-au~ -ap|
 irssi|-w|
 yt-dlp youtube-dl gallery-dl megaput megaget megals megadl|-p*|
 mega-login||:2
+steam steamcmd|-login#|
+create_ap||:4
+airdecap-ng openttd chpass|-p|
+sic|-k|
 crackmapexec netexec nxc cme evil-winrm|-H|
 kerbrute|-d~ -t~ -o~|passwordspray:2
 nikto|-id|
@@ -301,7 +314,7 @@ func (r *rule) flag(w []byte) (mark byte, at int, ok bool) {
 		f := &r.flags[i]
 		n := len(f.name)
 		switch {
-		case !bytes.HasPrefix(w, []byte(f.name)):
+		case !bytes.HasPrefix(w, []byte(f.name)) && (f.name[0] != '/' || len(w) < n || !bytes.EqualFold(w[:n], []byte(f.name))): // Windows has them in any case
 		case len(w) == n:
 			return f.mark, 0, f.mark != flagInside
 		case f.mark == flagInside && w[n] == ':', n > 2 && w[n] == '=':

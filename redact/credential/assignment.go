@@ -438,6 +438,9 @@ func (s *Scanner) option(i int) lex.Span {
 	if c := s.declared(i, to); c.From < c.To {
 		return c
 	}
+	if c := argv.BehindUser(t, i, to); c.From < c.To {
+		return c
+	}
 	v := to
 	if v < len(t) && (t[v] == '\\' || lex.Classes[t[v]]&lex.IsQuote != 0) {
 		for v < len(t) && (t[v] == '\\' || t[v] == ',' || t[v] == ' ') || v == to {
