@@ -74,6 +74,10 @@ var ownFormats = []leakRule{
 	{Rule: "crypt-argon2", Regexp: `\$argon2(?:id|i|d)\$[\w./+=,$-]{40}`}, {Rule: "crypt-named", Regexp: `\$(?:scrypt|pbkdf2|bcrypt-sha256)[\w./+=,$-]{40}`},
 	{Rule: "phpass", Regexp: `\$[PH]\$[\w./]{26}`}, {Rule: "ldap-hash", Regexp: `\{(?:MD5|SMD5|SHA|SSHA|SHA256|SSHA256|SHA384|SSHA384|SHA512|SSHA512)\}[\w/+=]{24}`}, {Rule: "ldap-crypt", Regexp: `\{(?:CRYPT|crypt)\}[\w./$]{13}`},
 	{Rule: "django-hash", Regexp: `(?:pbkdf2_sha256|pbkdf2_sha1|bcrypt_sha256|argon2)\$[\w./+=,$-]{40}`}, {Rule: "scram", Regexp: `SCRAM-SHA-(?:1|256|512)\$[\w./+=,:$-]{60}`},
+	{Rule: "crypt-cisco", Regexp: `\$[89]\$[\w./]{10,14}\$[\w./]{43}`}, {Rule: "ldap-lower", Regexp: `\{(?:ssha1|ssha256|ssha512|smd5|PKCS5S2|PBKDF2_SHA256|CRAM-MD5)\}[\w./+=$]{24}`},
+	{Rule: "kerberos", Regexp: `krb5(?:tgs|asrep|pa|db)\$[\w*$./:@+=-]{40}`}, {Rule: "cached", Regexp: `(?:DCC2|DPAPImk|sshng|ansible|mozilla|keychain|bitwarden|SNMPv3|mysql|mysqlna|mongodb-scram)\$[\w*$./:@+=#-]{40}`},
+	{Rule: "document", Regexp: `(?:office|oldoffice|odf|pdf|zip2|pkzip2|7z|rar5|RAR3|keepass|gpg|axcrypt)\$[\w*$./:@+=-]{40}`}, {Rule: "wallet", Regexp: `(?:bitcoin|ethereum|electrum|multibit|blockchain|metamask|dogechain|stellar)\$[\w*$./:@+=-]{40}`},
+	{Rule: "disk", Regexp: `(?:luks|veracrypt|truecrypt|bitlocker|fvde|fde|vmx|vbox|itunes_backup)\$[\w*$./:@+=-]{40}`},
 	{Rule: "windows-hash", Regexp: `aad3b435b51404eeaad3b435b51404ee:[a-fA-F0-9]{32}`},
 
 	// Tokens of services that gitleaks has not, or only behind a name.

@@ -4,6 +4,7 @@ package login
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
@@ -174,19 +175,20 @@ func tried(t, name []byte, first, i int) lex.Span {
 		}
 		return lex.Span{From: i + 1, To: to}
 	}
-	if len(name) == 32 || len(name) == 64 || len(name) == 128 {
+	if len(name) >= 32 && lex.Unhex[name[0]] < 16 {
 		for _, c := range name {
 			if lex.Unhex[c] > 15 {
 				return lex.Span{}
 			}
 		}
-		if !lex.StartsLine(t, first) {
+		if first > 0 && strings.IndexByte("$*#", t[first-1]) < 0 && !lex.StartsLine(t, first) { // $DCC2$10240#ann#HASH
 			return lex.Span{}
 		}
-		if v := value(); v.To == len(t) || t[v.To] < ' ' {
-			return v
+		v := value()
+		if v.To < len(t) && t[v.To] >= ' ' || len(name)&(len(name)-1) != 0 && bytes.IndexByte(t[v.From:v.To], '/') >= 0 {
+			return lex.Span{} // a commit and a path
 		}
-		return lex.Span{}
+		return v
 	}
 	before := t[max(0, first-2*names.MaxPairName):first]
 	before = before[bytes.LastIndexByte(before, '\n')+1:]
