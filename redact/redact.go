@@ -214,7 +214,7 @@ func (r *Redactor) appendMarked(dst, text []byte) []byte {
 // AppendNamed is AppendText for a text under name. Under a sensitive one it is
 // replaced as a whole.
 func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
-	if c := r.names.Class(new(names.Folded), name); c == names.Sensitive || c == names.Environment || c == names.Doubtful && lex.IsRandom(text) {
+	if r.names.Class(new(names.Folded), name).IsSecret(text) {
 		return r.appendMarked(dst, text)
 	}
 	return r.AppendText(dst, text)

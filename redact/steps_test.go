@@ -59,6 +59,8 @@ var hostileUnits = []string{
 	"$ pass show x\na\n", "$ a\n", "$ sudo pass sudo ", "$ sudo pass\n", "$ a \\\n", "> a \\\n", "$ $(", "$ $(a)", "$ echo $TOKEN$", "> $ a\n", "\u276f a\n", "\u279c a git:(", "a@b ~ > ", "> select password ",
 	"$ kubectl get secret ", "$ pass show x\n> a\n", "$ jq password password\n", "+ a\n", "$ \"", "$ a|", "$ sh -c 'sh -c \"", "In [1]: a\n", `{"cmd":"pass show x","stdout":"`, `"cmd":"`, `"cmd":"pass show x",`, `"cmd":"pass show x","stdout":[`, "cmd:[", "stdout:[", "<a>$ ", "\u2570\u2500$ ", `$password -eq "`, " -eq \"", "use a as the password ", "use a as password\n", ".logon a/b,c\n", "set-item env:TOKEN a\n", "token=$(cat <<A\n", "token=$(cat <<'A'\n", "${token:+", "a> b\n    -> c\n", "    -> ", "$ a\n> b\n", "$ pass show x\n# a\n",
 	"password(Some(\"a\".b", "password(\"a\".b(),", "PASSWORD a = a1b2\n", "a,b='a',f(", "a,b=f((",
+	`"abcd" == password `, `"abcd" != `, "a -u b -p ", "a -u b -p cde ", "-u a -p ", "mapKey=a1b2c3d4e5f6g7h8 ", `<meta name="a" content="b" `, `<meta content="b"`, `("password" , "a`, `"a" , `, "secret key:a1b2c3\n",
+	"net use a\\b /user: ", "IDENTIFIED WITH a_b AS ", "0123456789abcdef0123456789abcdef:", "$DCC2$1#a#0123456789abcdef0123456789abcdef:a\n", "value = a(b) ", "value: Aa<", "value={a} ", "$krb5tgs$", "token=A{a64f992 ", "command: a b ",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -248,10 +248,11 @@ func (p *pass) argument(c names.Class, i, depth int) int {
 }
 
 func (p *pass) classified(i, depth int, c names.Class) int {
-	if c == names.Doubtful {
-		if c = names.Clear; p.isRandom(i) {
+	if c == names.Doubtful || c == names.DoubtfulKey {
+		if p.isSecret(i, c) {
 			return p.digest(i)
 		}
+		c = names.Clear
 	}
 	switch {
 	case c == names.Clear && p.raw[i] == '"' && !p.r.strict:
@@ -266,14 +267,14 @@ func (p *pass) classified(i, depth int, c names.Class) int {
 	return p.digest(i)
 }
 
-// isRandom reports whether the value at raw[i] is a string that a machine has
-// chosen.
-func (p *pass) isRandom(i int) bool {
+// isSecret reports whether the value at raw[i] is a string that is a secret under a name
+// of class c.
+func (p *pass) isSecret(i int, c names.Class) bool {
 	if p.raw[i] != '"' {
 		return false
 	}
 	s, next := p.readString(i)
-	return next >= 0 && lex.IsRandom(p.decoded(s))
+	return next >= 0 && c.IsSecret(p.decoded(s))
 }
 
 // value writes a value under a clear name.

@@ -140,5 +140,5 @@ func (p *pass) isOption(i int) bool {
 		}
 	}
 	c := p.r.names.Class(&p.folded, name)
-	return c != names.Clear && c != names.Doubtful
+	return c != names.Clear && c != names.Doubtful && c != names.DoubtfulKey
 }

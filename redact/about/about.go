@@ -1,5 +1,7 @@
 // Package about tells what is said of a secret from one: a type, a prompt, the topic of
 // a commit, the name of what has it.
+//
+// The files, from the top: about, code.
 package about
 
 import (
@@ -11,11 +13,6 @@ import (
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
 	"auditproxy/redact/prose"
-)
-
-const (
-	maxWord   = 16  // bytes that are looked at behind a name or a quotation
-	maxSchema = 256 // bytes of an object that describes a secret
 )
 
 // IsParsed reports whether the name at first, whose separator is at i, is that of a parser:
@@ -126,14 +123,14 @@ func isFault(b []byte) bool {
 func IsState(name, b []byte) bool {
 	states := ""
 	for _, of := range [...]struct{ name, states string }{
-		{"auth", " ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
-		{"authentication", " ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
+		{"auth", " simple ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
+		{"authentication", " simple ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
 		{"mfa", " on off totp missing active "}, {"2fa", " on off totp missing active "}, {"otp", " on off missing active "},
 		{"cookie", " strict lax missing secure session "}, {"cookies", " strict lax missing accepted blocked "}, {"passphrase", " ask prompt "},
 		{"env", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
 		{"environment", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
 		{"key", " missing active inactive valid invalid found "}, {"secrets", " inherit missing found "}, {"pin", " latest top bottom left right "},
-		{"credential", " default include omit same-origin "}, {"authorization", " rbac abac "},
+		{"dsn", " "}, {"credential", " default include omit same-origin "}, {"authorization", " rbac abac "},
 	} {
 		if lex.HasFoldSuffix(name, of.name) {
 			states = of.states
@@ -142,7 +139,7 @@ func IsState(name, b []byte) bool {
 	if states == "" {
 		return false
 	}
-	if lex.HasFoldSuffix(name, "pin") && isVersion(b) {
+	if (lex.HasFoldSuffix(name, "pin") || string(name) == "dsn") && isVersion(bytes.TrimRight(b, ",")) { // also of mail: dsn=4.0.0, stat=Deferred
 		return true
 	}
 	var buf [maxWord]byte

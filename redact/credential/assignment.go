@@ -89,10 +89,14 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return s.values.Value(i + 1)
 	}
 	if !s.sensitive(decoded, more) {
-		if s.Names.Doubtful(&s.name) {
-			if v := s.values.ShortValue(i + 1); v.From < v.To && lex.IsRandom(s.text[v.From:v.To]) {
+		if c := s.Names.Doubtful(&s.name); c != names.Clear && (c != names.DoubtfulKey || s.isLong(i+1)) {
+			if v := s.values.ShortValue(i + 1); v.From < v.To && c.IsSecret(s.text[v.From:v.To]) {
 				return s.values.Value(i + 1)
 			}
+		}
+		if about.IsCompared(s.text, first, first+len(name), i, s.Names, &s.name) {
+			s.found, s.unordered = append(s.found, lex.Span{From: first, To: first + len(name)}), true
+			return lex.Span{}
 		}
 		if v := s.asKey(name, first, i); v.From < v.To {
 			return v
@@ -167,6 +171,11 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 	}
 	return v
+}
+
+// isLong reports whether the line goes on at i for as long as a key is.
+func (s *Scanner) isLong(i int) bool {
+	return i+maxGap <= len(s.text) && bytes.IndexByte(s.text[i:i+maxGap], '\n') < 0
 }
 
 // behindScheme widens the word of an Authorization header to what follows it, if that is
@@ -566,10 +575,16 @@ func (s *Scanner) url(i int) lex.Span {
 		if at := s.at.Next(s.text, to, func(c byte) bool { return c == '@' }); at < s.end.Next(s.text, to, lex.IsURLEnd) {
 			userinfo = at - from
 		}
+	} else if userinfo >= 0 && colon > userinfo && to < len(t) && (t[to] == '#' || t[to] == '?') && !lex.IsPort(t[from+colon+1:to]) {
+		// The same behind a user with an "@": https://ann@example.com:SE#CRET@host.
+		end := min(s.end.Next(s.text, to, lex.IsURLEnd), to+maxPair)
+		if at := bytes.LastIndexByte(t[to:end], '@'); at >= 0 {
+			userinfo = to + at - from
+		}
 	}
 	switch {
-	case userinfo < 0, (colon < 0 || colon > userinfo) && (bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp"))):
-		return lex.Span{} // a user of SSH is no token
+	case userinfo < 0, (colon < 0 || colon > userinfo) && (bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp")) || !bytes.Contains(scheme, []byte("http")) && about.IsHumped(t[from:from+userinfo])):
+		return lex.Span{} // a user of SSH is no token, nor is the word before spark://Driver@host
 	case colon < 0 || colon > userinfo:
 		s.password = lex.Span{From: from, To: from + userinfo}
 	case colon+1 == userinfo || string(t[from+colon+1:from+userinfo]) == "x-oauth-basic": // a token in the user's place

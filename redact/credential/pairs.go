@@ -94,11 +94,15 @@ func (s *Scanner) named(v lex.Span) bool {
 // comma is at i.
 func (s *Scanner) listed(i int) lex.Span {
 	t := s.text
-	if i == s.from || lex.Classes[t[i-1]]&lex.IsQuote == 0 {
+	end := i
+	if end > s.from && t[end-1] == ' ' { // ( "NAME" , "SECRET" )
+		end--
+	}
+	if end == s.from || lex.Classes[t[end-1]]&lex.IsQuote == 0 {
 		return lex.Span{}
 	}
 	name, first := s.nameBefore(i)
-	if len(name) == 0 || len(name) > names.MaxPairName || first == 0 || t[first-1] != t[i-1] {
+	if len(name) == 0 || len(name) > names.MaxPairName || first == 0 || t[first-1] != t[end-1] {
 		return lex.Span{}
 	}
 	open := first - 1
@@ -136,7 +140,7 @@ func (s *Scanner) listed(i int) lex.Span {
 	if bytes.IndexByte(t[c.From:c.To], '_') > 0 && lex.IsWords(t[c.From:c.To]) && s.Names.IsPairName(&s.name, t[c.From:c.To]) {
 		return lex.Span{} // a list of names
 	}
-	end := c.To + quote - v + 1
+	end = c.To + quote - v + 1
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++
 	}

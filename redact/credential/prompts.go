@@ -22,7 +22,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 	for from < len(t) && from-i < maxGap && (t[from] == ' ' || t[from] == '\t') {
 		from++
 	}
-	if from == i+1 || from == len(t) || t[from] <= ' ' || t[from] == '%' || lex.MarkLen(t[from:]) > 0 {
+	if from == i+1 && !s.isClose(i) || from == len(t) || t[from] <= ' ' || t[from] == '%' || lex.MarkLen(t[from:]) > 0 {
 		return s.several(i)
 	}
 	v := lex.Span{From: from, To: from}
@@ -65,6 +65,21 @@ func (s *Scanner) prompted(i int) lex.Span {
 		return lex.Span{}
 	}
 	return v
+}
+
+// isClose reports whether what is at the colon at i, behind a name of several words, looks
+// like a secret without a space before it: API key:SECRET.
+func (s *Scanner) isClose(i int) bool {
+	t := s.text
+	head := t[max(0, i-maxGap):i]
+	if t[i] != ':' || bytes.IndexByte(head, ' ') < 0 || bytes.LastIndexByte(head, '\n') > bytes.LastIndexByte(head, ' ') {
+		return false
+	}
+	w := t[i+1 : min(len(t), i+1+2*maxGap)]
+	if n := bytes.IndexAny(w, " \t\r\n:\"'"); n >= 0 {
+		w = w[:n]
+	}
+	return prose.LooksSecret(w)
 }
 
 // several finds the codes, or the words of a wallet, behind the colon at i.

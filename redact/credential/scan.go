@@ -96,7 +96,7 @@ func isIdle(t []byte, i int) bool {
 	case ' ', '\t', '\n':
 		return before|0x20 != 'r' && before|0x20 != 'c' && (i+1 == len(t) || t[i+1] != '"' && t[i+1] != '\'')
 	case ',':
-		return lex.Classes[before]&lex.IsQuote == 0 && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || t[i+2] != '"' && t[i+2] != '<'))
+		return lex.Classes[before]&lex.IsQuote == 0 && (before != ' ' || i < 2 || lex.Classes[t[i-2]]&lex.IsQuote == 0) && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || t[i+2] != '"' && t[i+2] != '<'))
 	case '(':
 		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<'
 	case 'I':
@@ -173,7 +173,7 @@ func (s *Scanner) credential(i int) lex.Span {
 		}
 		return s.schemed(i)
 	case ',':
-		if i > 0 && lex.Classes[t[i-1]]&lex.IsQuote == 0 {
+		if i > 0 && lex.Classes[t[i-1]]&lex.IsQuote == 0 && (i < 2 || t[i-1] != ' ' || lex.Classes[t[i-2]]&lex.IsQuote == 0) {
 			return s.tuple(i)
 		}
 		return s.listed(i)

@@ -30,6 +30,7 @@ const (
 	Operations        // a list of calls
 	OutputPath        // clear up to maxPath: reviewers look for it
 	Doubtful          // a digest if the value is random: lex.IsRandom
+	DoubtfulKey       // the same, unless the value is a path
 )
 
 // A Classifier classifies names. It is immutable.
@@ -114,10 +115,7 @@ func (n *Classifier) Class(f *Folded, name []byte) Class {
 	}
 	f.Fold(name)
 	if !n.Sensitive(f, Keyed(name)) {
-		if n.Doubtful(f) {
-			return Doubtful
-		}
-		return Clear
+		return n.Doubtful(f)
 	}
 	if string(f.All) == "environment" {
 		return Environment
@@ -147,16 +145,53 @@ func Keyed(name []byte) Sections {
 	return 0
 }
 
-// Doubtful reports whether f, which is not sensitive, names a secret in some
-// programs and something readable in others: a "session_id" is a cookie, or the
-// number of a session of tmux. Its value decides.
-func (n *Classifier) Doubtful(f *Folded) bool {
+// Doubtful returns the class of f, which is not sensitive: it names a secret in some
+// programs and something readable in others. A "session_id" is a cookie, or the number
+// of a session of tmux; a "mapKey" is of a service of maps, or of a map. The value
+// decides.
+func (n *Classifier) Doubtful(f *Folded) Class {
 	for _, end := range [...]string{"salt", "sessionid", "session", "sid"} {
-		if bytes.HasSuffix(f.All, []byte(end)) && f.starts(len(f.All)-len(end)) {
-			return !n.isClear(f)
+		if bytes.HasSuffix(f.All, []byte(end)) && f.starts(len(f.All)-len(end)) && !n.isClear(f) {
+			return Doubtful
 		}
 	}
+	head, ok := bytes.CutSuffix(f.All, []byte("key"))
+	if !ok || !f.starts(len(head)) || n.isClear(f) {
+		return Clear
+	}
+	from := len(head)
+	for from > 0 && len(head)-from < len("idempotency") && !f.starts(from) || from == len(head) && from > 0 {
+		from--
+	}
+	switch lex.View(head[from:]) {
+	case "public", "pub", "publishable", "cache", "primary", "foreign", "sort", "sorting", "partition", "row", "object", "storage", "host", "site", "issue", "idempotency", "dedup", "routing", "group", "index":
+		return Clear
+	}
+	return DoubtfulKey
+}
+
+// IsSecret reports whether value is a secret under a name of class c.
+func (c Class) IsSecret(value []byte) bool {
+	switch c {
+	case Sensitive, Environment:
+		return true
+	case Doubtful:
+		return lex.IsRandom(value)
+	case DoubtfulKey:
+		return lex.IsRandom(value) && !bytes.ContainsAny(value, ": ") && (bytes.IndexByte(value, '/') < 0 || bytes.IndexByte(value, '.') < 0) && !isCacheKey(value)
+	}
 	return false
+}
+
+// isCacheKey reports whether b tells what is cached: Linux-node-3f2a9b8c7d6e5f40.
+func isCacheKey(b []byte) bool {
+	words := 0
+	for part := range bytes.SplitSeq(b, []byte("-")) {
+		if len(part) > 2 && lex.IsWords(part) {
+			words++
+		}
+	}
+	return words > 1
 }
 
 // isClear reports whether f is configured as not sensitive.

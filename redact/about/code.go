@@ -1,0 +1,195 @@
+package about
+
+import (
+	"bytes"
+	"strings"
+
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
+)
+
+// IsCode reports whether the value v of the separator at i is code, a number or a path
+// rather than what was typed, under a name such as "value" or "command", which says
+// little: value = list(x), input: FlagValue, "value": 0.9, shell: /bin/sh, command: npx -y x.
+func IsCode(t, name []byte, i int, v lex.Span) bool {
+	b := bytes.TrimRight(t[v.From:v.To], ",;}])[{")
+	if len(b) == 0 || string(b) == "/" || t[i] == ':' && t[i+1] == ':' || isAmount(b) || IsPlace(b) {
+		return true
+	}
+	if lex.Classes[t[v.From-1]]&lex.IsQuote != 0 || t[i] == ':' && t[i+1] != ' ' {
+		return false
+	}
+	if t[i] == ':' && lex.HasFoldSuffix(name, "command") && v.To+1 < len(t) && t[v.To] == ' ' && t[v.To+1] > ' ' {
+		return isProgram(b) // with its arguments behind it
+	}
+	switch string(b) {
+	case "if", "match", "new", "await", "self", "this", "None", "null", "nil", "true", "false", "True", "False", "function", "return", "lambda", "not", "async", "switch", "case":
+		return true
+	}
+	if b[0] == '{' || b[0] == '%' { // of a format
+		return len(b) < maxWord && lex.IsWords(bytes.Trim(b, "{%:?"))
+	}
+	if (b[0] == '&' || b[0] == '*') && len(b) > 2 {
+		b = bytes.TrimPrefix(b[1:], []byte("mut "))
+	}
+	n, humps, joints := 0, 0, 0
+	for n < len(b) && (lex.Classes[b[n]]&lex.IsAlnum != 0 && !lex.IsDigit(b[n]) && b[n] < 0x80 || b[n] == '_' || b[n] == '.' || b[n] == ':') {
+		switch c := b[n]; {
+		case c == '_' || c == '.' || c == ':':
+			joints++
+		case 'A' <= c && c <= 'Z' && n > 0 && b[n-1] >= 'a':
+			humps++
+		}
+		n++
+	}
+	switch {
+	case n == len(b):
+		return humps > 0 && joints == 0 || joints > 0 && b[n-1] != ':' && b[0] != '.'
+	case n < 2 || bytes.ContainsAny(b, "'\"`") || lex.Classes[t[min(v.To, len(t)-1)]]&lex.IsQuote != 0:
+		return false
+	}
+	return b[n] == '[' && isExpression(b[n+1:], "0123456789-") || (b[n] == '(' || b[n] == '<') && isExpression(b[n+1:], "")
+}
+
+// isExpression reports whether b has nothing but variables, and the bytes of also.
+func isExpression(b []byte, also string) bool {
+	for _, c := range b {
+		if c != '_' && (c|0x20 < 'a' || 'z' < c|0x20) && strings.IndexByte(" .,:&*()[]<>", c) < 0 && strings.IndexByte(also, c) < 0 {
+			return false
+		}
+	}
+	return !prose.LooksSecret(b)
+}
+
+// isAmount reports whether b is a number of less than four digits, or of parts of one,
+// with a unit or none: 260, 0.9, 500m, 30s.
+func isAmount(b []byte) bool {
+	b = bytes.TrimPrefix(b, []byte("-"))
+	n := lex.CountDigits(b)
+	if n == 0 || n > 3 {
+		return false
+	}
+	if n < len(b) && b[n] == '.' {
+		part := lex.CountDigits(b[n+1:])
+		if part == 0 || part > 3 {
+			return false
+		}
+		n += 1 + part
+	}
+	return len(b)-n <= 2 && lex.IsWords(b[n:])
+}
+
+// IsPlace reports whether b is a path without digits, which a secret in base64 has.
+func IsPlace(b []byte) bool {
+	return len(b) > 4 && (b[0] == '/' || bytes.HasPrefix(b, []byte("~/")) || bytes.HasPrefix(b, []byte("./"))) && bytes.IndexByte(b[2:], '/') > 0 && !lex.IsRandom(b) && lex.CountDigits(b[1:]) == 0 && bytes.IndexAny(b, "+=0123456789") < 0
+}
+
+// isProgram reports whether b may be the name of a program.
+func isProgram(b []byte) bool {
+	for _, c := range b {
+		if (c < 'a' || 'z' < c) && !lex.IsDigit(c) && c != '-' && c != '_' && c != '.' && c != '/' {
+			return false
+		}
+	}
+	return b[0] >= 'a' && len(b) <= maxWord && !lex.IsDigit(b[0])
+}
+
+// IsIdentity reports whether b is how Java prints an object, by its type and a number:
+// AppToken{a64f992, android.os.Binder@2bd79ce.
+func IsIdentity(b []byte) bool {
+	at := bytes.LastIndexAny(b, "{@")
+	if at < 2 {
+		return false
+	}
+	kind, number := b[:at], bytes.TrimRight(b[at+1:], "},")
+	if len(number) < 5 || len(number) > 8 || !lex.IsWords(kind) || b[at] == '@' && bytes.IndexByte(kind, '.') < 1 || b[at] == '{' && !bytes.HasSuffix(kind, []byte("Token")) {
+		return false
+	}
+	for _, c := range number {
+		if lex.Unhex[c] > 15 || 'A' <= c && c <= 'F' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsMeta reports whether the attribute content that starts at first says what a page is:
+// <meta name="viewport" content="…">. What that of a token says is one.
+func IsMeta(t []byte, first int, n *names.Classifier, f *names.Folded) bool {
+	before := t[max(0, first-maxSchema):first]
+	open := bytes.LastIndexByte(before, '<')
+	if open < 0 || !bytes.HasPrefix(before[open:], []byte("<meta ")) {
+		return false
+	}
+	tag := t[first-len(before)+open : min(len(t), first+maxSchema)]
+	if end := bytes.IndexByte(tag, '>'); end >= 0 {
+		tag = tag[:end]
+	}
+	for _, attribute := range [...]string{"name=", "property=", "itemprop=", "http-equiv="} {
+		at := bytes.Index(tag, []byte(attribute))
+		if at < 0 {
+			continue
+		}
+		value := bytes.TrimLeft(tag[at+len(attribute):], "\"'")
+		if end := bytes.IndexAny(value, "\"' >"); end >= 0 {
+			value = value[:end]
+		}
+		if len(value) <= names.MaxPairName && n.IsPairName(f, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsCompared reports whether the string t[from:to] is compared with a secret, "SECRET" ==
+// password, where the first equals sign is at i.
+func IsCompared(t []byte, from, to, i int, n *names.Classifier, f *names.Folded) bool {
+	at := lex.After(t, i, "==")
+	if at == 0 && t[i-1] == '!' {
+		at = i + 1
+	}
+	if at == 0 || to-from < minCompared || from == 0 || lex.Classes[t[from-1]]&lex.IsQuote == 0 || lex.MarkLen(t[from:]) > 0 || formats.IsPlaceholder(t[from:to]) {
+		return false
+	}
+	if at < len(t) && t[at] == '=' {
+		at++
+	}
+	for at < len(t) && at-i < maxWord && t[at] == ' ' {
+		at++
+	}
+	end := at
+	for end < len(t) && end-at <= names.MaxPairName && (lex.Classes[t[end]]&lex.IsName != 0 || t[end] == '>' || t[end] == '$') {
+		if end++; t[end-1] == '>' { // $this->password
+			at = end
+		}
+	}
+	if end == at || end < len(t) && t[end] == '(' {
+		return false
+	}
+	f.Fold(t[at:end])
+	return n.Sensitive(f, names.NoWhole|names.AtEnd)
+}
+
+// minCompared is the length in bytes of the shortest secret that is compared.
+const minCompared = 4
+
+// IsHumped reports whether b is the name of a type or an actor: CoarseGrainedScheduler.
+func IsHumped(b []byte) bool {
+	humps := 0
+	for i, c := range b {
+		if c|0x20 < 'a' || 'z' < c|0x20 {
+			return false
+		}
+		if i > 0 && c < 'a' && b[i-1] >= 'a' {
+			humps++
+		}
+	}
+	return humps > 1
+}
+
+const (
+	maxWord   = 16  // bytes that are looked at behind a name or a quotation
+	maxSchema = 256 // bytes of an object that describes a secret
+)
