@@ -83,7 +83,7 @@ func isAmount(b []byte) bool {
 
 // IsPlace reports whether b is a path without digits, which a secret in base64 has.
 func IsPlace(b []byte) bool {
-	return len(b) > 4 && (b[0] == '/' || bytes.HasPrefix(b, []byte("~/")) || bytes.HasPrefix(b, []byte("./"))) && bytes.IndexByte(b[2:], '/') > 0 && !lex.IsRandom(b) && lex.CountDigits(b[1:]) == 0 && bytes.IndexAny(b, "+=0123456789") < 0
+	return len(b) > 4 && (b[0] == '/' || bytes.HasPrefix(b, []byte("~/")) || bytes.HasPrefix(b, []byte("./"))) && bytes.IndexByte(b[2:], '/') > 0 && !lex.IsRandom(b) && !bytes.ContainsAny(b, "+=0123456789")
 }
 
 // isProgram reports whether b may be the name of a program.

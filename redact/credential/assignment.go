@@ -156,7 +156,10 @@ func (s *Scanner) assigned(i int) lex.Span {
 	}
 	// What is longer is hidden: otherwise each name in it would have it read again.
 	if b := s.text[v.From:max(v.From, v.To)]; 0 < len(b) && len(b) <= maxPlain && (about.IsCount(s.text, s.name.All, i, v) || about.IsState(s.name.All, b) ||
-		about.IsDescription(s.text, v) || about.IsNameOfSecret(name, b) || about.IsItself(s.text, name, first, v) || about.IsVariable(s.text, i, v)) {
+		about.IsDescription(s.text, v) || about.IsIdentity(b) || about.IsNameOfSecret(name, b) || about.IsItself(s.text, name, first, v) || about.IsVariable(s.text, i, v)) {
+		return lex.Span{}
+	}
+	if v.From < v.To && v.To-v.From <= maxPlain && !s.sensitive(decoded, more|names.NoWhole) && (about.IsCode(s.text, decoded, i, v) || string(decoded) == "content" && s.text[i] == '=' && about.IsMeta(s.text, first, s.Names, &s.name)) {
 		return lex.Span{}
 	}
 	if v.From >= v.To {
@@ -472,11 +475,11 @@ func (s *Scanner) option(i int) lex.Span {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
 	name := t[from:to]
-	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) {
+	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) || bytes.EqualFold(name, []byte("command")) { // its secrets are found as in any command
 		return lex.Span{}
 	}
 	c := s.values.Value(v)
-	if c.From < c.To && about.IsNameOfSecret(name, t[c.From:c.To]) {
+	if c.From < c.To && (about.IsNameOfSecret(name, t[c.From:c.To]) || lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
 		return lex.Span{}
 	}
 	return c

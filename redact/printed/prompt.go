@@ -150,9 +150,13 @@ func isHead(b []byte, last byte) bool {
 	if len(b) == 0 || string(b) == ">>" {
 		return true
 	}
+	spaced := len(b)
 	b = bytes.TrimRight(b, " ")
 	if len(b) == 0 {
 		return true
+	}
+	if len(b) < spaced && b[len(b)-1] == ')' && lex.Classes[b[0]]&lex.IsAlnum != 0 && last == '>' { // len(name) > n
+		return false
 	}
 	word := b[bytes.LastIndexByte(b, ' ')+1:]
 	words := bytes.Count(b, []byte(" ")) + 1

@@ -54,7 +54,7 @@ func belowUser(t []byte, i int) bool {
 func login(t []byte, from, to int) lex.Span {
 	at := skipSpace(t, to)
 	limit := min(len(t), to+maxClause)
-	asked := string(t[from:to]) != "log" && string(t[from:to]) != "sign"
+	asked := !bytes.EqualFold(t[from:to], []byte("log")) && !bytes.EqualFold(t[from:to], []byte("sign"))
 	said := false // a word that a name can follow
 	for words := 0; ; words++ {
 		end := at
