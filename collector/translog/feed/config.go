@@ -42,8 +42,9 @@ type Source interface {
 	// SessionStart returns the session_start of a session, "" for none.
 	SessionStart(ctx context.Context, session string) (string, error)
 
-	// FirstEvidence returns when the first such record arrived, zero for none.
-	FirstEvidence(ctx context.Context) (time.Time, error)
+	// FirstEvidence returns when the first such record arrived from a time on, zero
+	// for none.
+	FirstEvidence(ctx context.Context, from time.Time) (time.Time, error)
 }
 
 // A Log keeps entries. Add returns once they are durable, and adds each once.

@@ -32,6 +32,10 @@ const (
 	sweepEach = time.Hour
 
 	window = time.Hour // of arrivals that are read at once
+
+	// Behind that much, a pass skips hours without arrivals: after a clock that was
+	// wrong by years they would be many.
+	farBehind = 24 * time.Hour
 )
 
 // ErrLog is in the chain of an error that is of the log or of the file of the mark,
@@ -110,10 +114,19 @@ func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLog, err)
 	}
+	if mark.Add(-lookBack).After(now) {
+		// This clock was ahead, and is set back. What arrived since, and what others
+		// stored meanwhile, is before the mark.
+		f.c.Logger.Warn("the clock was ahead; all evidence is read again for the log", zap.Time("mark", mark))
+		mark = time.Time{}
+	}
 	from := mark.Add(-lookBack)
 	if mark.IsZero() {
-		if from, err = f.c.Source.FirstEvidence(ctx); err != nil || from.IsZero() {
+		if from, err = f.c.Source.FirstEvidence(ctx, time.Time{}); err != nil || from.IsZero() {
 			return err
+		}
+		if !from.Before(now) { // by a clock that was ahead: it is read when it is that time
+			from = now.Add(-time.Millisecond)
 		}
 	} else if now.Sub(f.swept) >= sweepEach {
 		from = mark.Add(-sweepBack)
@@ -122,7 +135,11 @@ func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 		if to = from.Add(window); to.After(now) {
 			to = now
 		}
-		if err := f.take(ctx, from, to); err != nil {
+		read, err := f.take(ctx, from, to)
+		if err == nil && read == 0 && now.Sub(to) > farBehind {
+			to, err = f.skip(ctx, to, now)
+		}
+		if err != nil {
 			return err
 		}
 		if to.After(mark) {
@@ -142,11 +159,20 @@ func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// skip returns when the next evidence arrived, now if none did.
+func (f *Feed) skip(ctx context.Context, from, now time.Time) (time.Time, error) {
+	next, err := f.c.Source.FirstEvidence(ctx, from)
+	if next.IsZero() || next.After(now) {
+		next = now
+	}
+	return next, err
+}
+
 // batch is how many entries are added at once.
 const batch = 1000
 
-// take adds to the log what arrived in a window.
-func (f *Feed) take(ctx context.Context, from, to time.Time) error {
+// take adds to the log what arrived in a window, and returns how many records it read.
+func (f *Feed) take(ctx context.Context, from, to time.Time) (read int, err error) {
 	var entries [][]byte
 	var found []Contradiction
 	flush := func() error {
@@ -163,7 +189,8 @@ func (f *Feed) take(ctx context.Context, from, to time.Time) error {
 		entries, found = entries[:0], found[:0]
 		return nil
 	}
-	err := f.c.Source.Evidence(ctx, from, to, func(raw []byte) error {
+	err = f.c.Source.Evidence(ctx, from, to, func(raw []byte) error {
+		read++
 		entry, contradiction, err := f.checker.check(ctx, raw)
 		if err != nil {
 			return err
@@ -180,7 +207,7 @@ func (f *Feed) take(ctx context.Context, from, to time.Time) error {
 		return flush()
 	})
 	if err != nil {
-		return err
+		return read, err
 	}
-	return flush()
+	return read, flush()
 }

@@ -29,6 +29,8 @@ type stored struct {
 	rows []row
 	err  error
 	read int
+
+	asked int // for a window
 }
 
 type row struct {
@@ -46,6 +48,7 @@ func (s *stored) Evidence(_ context.Context, from, to time.Time, do func([]byte)
 			}
 		}
 	}
+	s.asked++
 	return s.err
 }
 
@@ -58,9 +61,9 @@ func (s *stored) SessionStart(_ context.Context, session string) (string, error)
 	return "", nil
 }
 
-func (s *stored) FirstEvidence(context.Context) (first time.Time, err error) {
+func (s *stored) FirstEvidence(_ context.Context, from time.Time) (first time.Time, err error) {
 	for _, r := range s.rows {
-		if first.IsZero() || r.at.Before(first) {
+		if !r.at.Before(from) && (first.IsZero() || r.at.Before(first)) {
 			first = r.at
 		}
 	}
@@ -309,6 +312,77 @@ func TestMark(t *testing.T) {
 	}
 	if run(noon.Add(96 * time.Hour)); s.read != 3 || len(l.entries) != 1 {
 		t.Errorf("without a mark %d records were read, and the log has %d entries, want 3 and 1", s.read, len(l.entries))
+	}
+}
+
+// TestBehind catches up with records that arrived by a clock of 1970, and then by the
+// right one, without asking for each hour between them.
+func TestBehind(t *testing.T) {
+	w := newWriter(t, "a")
+	s, l := &stored{rows: []row{{w.start, time.Unix(1000, 0)}, {w.checkpoint(1, "1", w.key, false), noon.Add(-72 * time.Hour)}, {w.checkpoint(2, "2", w.key, false), noon.Add(-time.Minute)}}}, &log{}
+	var found []string
+	f := newFeed(t, s, l, &found)
+	if err := f.Pass(t.Context(), noon); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.entries) != 3 || s.asked > 40 {
+		t.Errorf("the log has %d entries after %d questions, want 3 after at most 40", len(l.entries), s.asked)
+	}
+	if got := f.Status().Upto; !got.Equal(noon) {
+		t.Errorf("the log is said to have all up to %v, want %v", got, noon)
+	}
+}
+
+// TestAllAhead has only records that arrived by a clock that was ahead: the mark is set
+// back once, not in each pass.
+func TestAllAhead(t *testing.T) {
+	w := newWriter(t, "a")
+	s, l := &stored{rows: []row{{w.start, noon.Add(time.Hour)}}}, &log{}
+	var found []string
+	f := newFeed(t, s, l, &found)
+	for i, at := range []time.Duration{time.Hour + time.Second, 0, 5 * time.Second} {
+		if err := f.Pass(t.Context(), noon.Add(at)); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Status().Upto; !got.Equal(noon.Add(at)) {
+			t.Errorf("after pass %d the log is said to have all up to %v, want %v", i, got, noon.Add(at))
+		}
+	}
+	if len(l.entries) != 1 {
+		t.Errorf("the log has %d entries, want 1", len(l.entries))
+	}
+}
+
+// TestMarkAhead sets the clock back after passes by one that was ahead: what arrives then
+// is logged, once, and so is what another collector stored meanwhile.
+func TestMarkAhead(t *testing.T) {
+	for _, ahead := range []time.Duration{2 * time.Minute, 3 * time.Hour, 25 * time.Hour, 3 * 365 * 24 * time.Hour} {
+		w := newWriter(t, "a")
+		s, l := &stored{rows: []row{{w.start, noon}}}, &log{}
+		var found []string
+		f := newFeed(t, s, l, &found)
+		pass := func(now time.Time, want int) {
+			t.Helper()
+			if err := f.Pass(t.Context(), now); err != nil {
+				t.Fatal(err)
+			}
+			if len(l.entries) != want {
+				t.Errorf("%v ahead, at %v: the log has %d entries, want %d", ahead, now, len(l.entries), want)
+			}
+		}
+		pass(noon.Add(time.Second), 1)
+		pass(noon.Add(ahead), 1)
+		s.rows = append(s.rows, row{w.checkpoint(1, "1", w.key, false), noon.Add(2 * time.Second)}) // by another one
+		s.rows = append(s.rows, row{w.checkpoint(2, "2", w.key, false), noon.Add(20 * time.Second)})
+		pass(noon.Add(30*time.Second), 3)
+		before := s.read
+		pass(noon.Add(35*time.Second), 3)
+		if read := s.read - before; read > 3 {
+			t.Errorf("%v ahead: the pass after that read %d records", ahead, read)
+		}
+		if got := f.Status().Upto; !got.Equal(noon.Add(35 * time.Second)) {
+			t.Errorf("%v ahead: the log is said to have all up to %v", ahead, got)
+		}
 	}
 }
 

@@ -63,15 +63,16 @@ func (s Stored) SessionStart(ctx context.Context, session string) (string, error
 	return raw, clickhouse.Classify("reading the start of a session", err)
 }
 
-// FirstEvidence returns when the first record with evidence arrived, zero for none.
-func (s Stored) FirstEvidence(ctx context.Context) (time.Time, error) {
+// FirstEvidence returns when the first record with evidence arrived from a time on,
+// zero for none.
+func (s Stored) FirstEvidence(ctx context.Context, from time.Time) (time.Time, error) {
 	ctx, conn, err := s.DB.Settled(ctx)
 	if err != nil {
 		return time.Time{}, clickhouse.Classify("reading evidence", err)
 	}
 	var n uint64
 	var first time.Time
-	if err := conn.QueryRow(ctx, "SELECT count(), min(ingested_at) FROM "+s.DB.Name()+".events WHERE "+withEvidence).Scan(&n, &first); err != nil || n == 0 {
+	if err := conn.QueryRow(ctx, "SELECT count(), min(ingested_at) FROM "+s.DB.Name()+".events WHERE "+withEvidence+" AND ingested_at >= fromUnixTimestamp64Milli(?, 'UTC')", max(from.UnixMilli(), 0)).Scan(&n, &first); err != nil || n == 0 {
 		return time.Time{}, clickhouse.Classify("reading evidence", err)
 	}
 	return first, nil
