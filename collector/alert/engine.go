@@ -23,6 +23,7 @@ const (
 	staleAfter = 3 * time.Minute  // a mark this old is abandoned; clocks differ by less
 	lapsed     = time.Minute      // a mark this old may count as abandoned soon; less than staleAfter by more than clocks differ after aheadMost
 	aheadMost  = 2 * time.Minute  // arrival times are ahead of the machine's clock by no more
+	aheadBack  = 24 * time.Hour   // how far is read back where a mark is further ahead: it was written by a wrong clock, and what arrived since that was set right is before it
 	sweepFirst = time.Minute      // of arrivals, after which a sweep's progress is kept; of an hour there may be tens of millions
 	sweepMost  = time.Hour        // likewise, where slices go well: most of a year has no records that are left
 	sweepLeast = time.Second      // likewise, where they fail
@@ -96,6 +97,8 @@ type Engine struct {
 
 	mu       sync.Mutex
 	latest   time.Time            // that clock has returned; guarded by mu
+	dated    time.Time            // At of the last mark; guarded by mu
+	lateSaid time.Time            // late arrivals were logged; guarded by mu
 	unclear  bool                 // of a batch, as this run ends, is not known whether it is stored; guarded by mu
 	lates    uint64               // reports of late arrivals; guarded by mu
 	passed   time.Time            // the latest mark of any run, as it was read last; guarded by mu
@@ -231,11 +234,17 @@ func (e *Engine) Visible(ctx context.Context, arrived time.Time) error {
 	late := age > lapsed || !arrived.Truncate(time.Millisecond).After(e.passed)
 	e.lates++
 	id := fmt.Sprintf("%s %d", e.Name, e.lates)
+	say := late && now.Sub(e.lateSaid).Abs() > time.Minute // after a wrong clock all are late
+	if say {
+		e.lateSaid = now
+	}
 	e.mu.Unlock()
 	if !late {
 		return nil
 	}
-	e.Log.Warn("records became visible late; exports read them again", zap.Time("arrived", arrived))
+	if say {
+		e.Log.Warn("records became visible late; exports read them again", zap.Time("arrived", arrived))
+	}
 	return e.Keeper.InsertLate(ctx, id, arrived, now)
 }
 
@@ -292,13 +301,19 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// clock returns the time, which stands still while the machine's clock, set back,
-// is behind it: what arrives after a mark was written must be after the mark. It is
-// also after the marks of other runs, unless these are so far ahead that their
-// clock must have been wrong; see Visible. The caller holds mu.
+// clock returns the time, which stands still while the machine's clock, set back a
+// little, is behind it: what arrives after a mark was written must be after the mark.
+// It is also after the marks of other runs. Where it was, or these are, so far ahead
+// that the clock must have been wrong, it is the machine's: those who read in the order
+// of arrival would read nothing until that time. See Visible. The caller holds mu.
 func (e *Engine) clock() time.Time {
 	// Without the monotonic reading, by which times of one process are compared.
 	now := e.Now().Round(0)
+	if ahead := e.latest.Sub(now); ahead > aheadMost {
+		e.latest = time.Time{}
+		e.number++ // a mark is written soon
+		e.Log.Warn("the clock was set back; what arrives from now on has its time", zap.Duration("by", ahead))
+	}
 	if ahead := e.passed.Sub(now); ahead >= 0 && ahead <= aheadMost {
 		now = e.passed.Add(time.Millisecond)
 	}
@@ -321,7 +336,12 @@ func (e *Engine) mark() Mark {
 	for _, a := range e.pending {
 		upto = earliest(upto, a.at)
 	}
-	return Mark{Name: e.Name, Kind: MarkRun, Upto: before(earliest(upto, now)), At: now}
+	at := now
+	if !at.After(e.dated) { // of marks with one name, the latest counts
+		at = e.dated.Add(time.Millisecond)
+	}
+	e.dated = at
+	return Mark{Name: e.Name, Kind: MarkRun, Upto: before(earliest(upto, now)), At: at}
 }
 
 // idle reports whether this run leaves nothing for a sweep.
@@ -338,7 +358,7 @@ func (e *Engine) lag() lag {
 	now := e.clock()
 	l := lag{failingRules: len(e.failed), failingSweeps: e.unswept, overdue: map[string]time.Duration{}}
 	for rule, due := range e.due {
-		l.overdue[rule] = now.Sub(due)
+		l.overdue[rule] = e.Now().Sub(due) // not by a clock that is set
 	}
 	oldest := earliest(e.missed, e.sweeping)
 	for _, a := range e.pending {

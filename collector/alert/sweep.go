@@ -117,7 +117,7 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		// A restart is the common case: the last run's records are evaluated
 		// now, not when its mark is old.
 		if dead || first {
-			from = earliest(from, m.Upto)
+			from = earliest(from, e.notAhead(m.Upto))
 		}
 	}
 	if from.IsZero() {
@@ -137,6 +137,16 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		return nil
 	}
 	return e.Keeper.SetMarks(ctx, left)
+}
+
+// notAhead returns how far all was seen, of a mark that says so: a mark that is ahead of
+// this clock does not say what arrived since the clock that it was written by was set
+// right. Nothing is found twice that is read again.
+func (e *Engine) notAhead(upto time.Time) time.Time {
+	if now := e.Now(); upto.Sub(now) > aheadMost {
+		return now.Add(-aheadBack).Round(0)
+	}
+	return upto
 }
 
 // takeMissed returns the arrival of the first record that a full queue
@@ -222,7 +232,8 @@ func (e *Engine) schedule(ctx context.Context) {
 func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	var rules []*Rule
 	for _, r := range e.Rules.all {
-		if r.Scheduled() && !e.Now().Before(due[r.Name]) {
+		left := due[r.Name].Sub(e.Now())
+		if r.Scheduled() && (left <= 0 || left > r.Every*11/10) { // the clock was set back
 			rules = append(rules, r)
 		}
 	}
@@ -245,6 +256,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 		if !known {
 			from = marks.upto
 		}
+		from = e.notAhead(from)
 		if _, err := e.askOne(ctx, r, from, marks.seen); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -262,6 +274,9 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 		}
 		p.runs = append(p.runs, e.runs(r)...)
 		m := Mark{Name: r.Name, Kind: MarkRule, Upto: marks.upto, At: e.Now()}
+		if asked := marks.asked[r.Name]; !m.At.After(asked) { // by a clock that was ahead
+			m.At = asked.Add(time.Millisecond)
+		}
 		if from.After(m.Upto) { // of a run that has just started or has died
 			m.Upto = from
 		}

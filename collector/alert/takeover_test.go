@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -258,6 +259,64 @@ func TestClockSetBack(t *testing.T) {
 			}
 			stop()
 		})
+	}
+}
+
+// TestClockWasAhead has a run's clock set back by far, as after a start with a wrong one:
+// what arrives then has the right time, is reported as late, is evaluated if the run dies
+// at once, and scheduled rules look for it, also those of a run that starts later.
+func TestClockWasAhead(t *testing.T) {
+	for _, by := range []time.Duration{10 * time.Minute, 3 * time.Hour, 2 * 365 * 24 * time.Hour} {
+		for _, restart := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				var ahead atomic.Int64
+				ahead.Store(int64(by))
+				clock := func(c *alert.Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } }
+				registry, measured := measure()
+				e := engine(t, s, "a", clock, measured)
+				stop := start(t, e)
+				s.collect(e, 1)
+				wait(t, 5*time.Minute)
+				ahead.Store(0)
+				before := len(s.asked)
+				at := time.Now()
+				arrived, end := e.Begin()
+				if err := e.Visible(t.Context(), arrived); err != nil {
+					t.Fatal(err)
+				}
+				end([]ingest.Row{})
+				if off := arrived.Sub(at).Abs(); off > time.Second {
+					t.Errorf("%v ahead: a record arrives at a time that is %v off", by, off)
+				}
+				if len(s.late) != 1 {
+					t.Errorf("%v ahead: late %v, want what readers have passed", by, s.late)
+				}
+				if restart {
+					stop()
+					e = engine(t, s, "b", clock)
+					stop = start(t, e)
+				}
+				wait(t, 5*time.Minute)
+				s.mu.Lock()
+				asked := s.asked[before:]
+				s.mu.Unlock()
+				if len(asked) < 4 || asked[0].After(at) || time.Since(asked[len(asked)-1]) > 5*time.Minute {
+					t.Errorf("%v ahead: the questions were since %v, want one from before %v, then only what is new", by, asked, at)
+				}
+				if !restart {
+					for rule, lag := range gathered(t, registry, "auditcollector_rule_lag_seconds") {
+						if lag > 60 {
+							t.Errorf("%v ahead: rule %s is late by %v s", by, rule, lag)
+						}
+					}
+					if m := s.mark("run a"); time.Since(m.Upto).Abs() > 20*time.Second {
+						t.Errorf("%v ahead: mark %+v, want one of now", by, m)
+					}
+				}
+				stop()
+			})
+		}
 	}
 }
 
