@@ -18,6 +18,8 @@ const (
 	requestBytes = 1 << 20     // after which a request takes no further partition
 	maxProbes    = 16          // writes that try partitions which failed
 	probeAgain   = time.Second // after another session tries the partition
+	lookAgain    = time.Minute // some partitions may have been added
+	abandoned    = time.Minute // a partition that failed, and that no session tries
 )
 
 // unknown is the number of the lane of records whose partition is not known
@@ -31,6 +33,7 @@ type BatcherConfig struct {
 	// Required.
 	AtOnce int
 	Linger time.Duration // how long a record may wait for others
+	Look   time.Duration // after that the partitions are looked up again; 0: a minute
 }
 
 var _ sink.Sink = (*Batcher)(nil)
@@ -51,9 +54,10 @@ type Batcher struct {
 	over    chan struct{} // closed when Run has ended
 
 	// Owned by Run.
-	leaders   []string // as known; nil: not yet
-	stale     bool     // a partition failed since they were looked up
-	looking   bool     // they are being looked up
+	layout    layout
+	asked     time.Time // the leaders were looked up last
+	stale     bool      // a partition failed since then
+	looking   bool      // they are being looked up
 	lanes     map[int]*lane
 	waiting   int // writes that have not ended
 	requests  sync.WaitGroup
@@ -70,6 +74,9 @@ type result struct {
 
 // NewBatcher returns a batcher that writes with p.
 func NewBatcher(p *Producer, c BatcherConfig) *Batcher {
+	if c.Look == 0 {
+		c.Look = lookAgain
+	}
 	return &Batcher{
 		p: p, config: c,
 		in: make(chan *write), results: make(chan result), over: make(chan struct{}),
@@ -148,8 +155,8 @@ func (b *Batcher) take(w *write) {
 // lane returns the lane of a session.
 func (b *Batcher) lane(session string) *lane {
 	partition := unknown
-	if b.leaders != nil {
-		partition = partitionOf(session, len(b.leaders))
+	if b.layout.leaders != nil {
+		partition = b.layout.partition(session)
 	}
 	l := b.lanes[partition]
 	if l == nil {
@@ -177,16 +184,29 @@ func (b *Batcher) send(ctx context.Context) time.Duration {
 	free := map[string][]*lane{}
 	for _, partition := range slices.Sorted(maps.Keys(b.lanes)) {
 		l := b.lanes[partition]
+		if l.failures > 0 && len(l.queue) == 0 {
+			// Its sessions are in other partitions since the topic was made again, or
+			// retention removed them. It would count as stalled for ever.
+			if left := l.retry.Add(abandoned).Sub(now); left > 0 {
+				next = min(next, left)
+			} else if delete(b.lanes, partition); !b.failing() {
+				b.p.works()
+			}
+			continue
+		}
 		if !l.idle() {
 			continue
+		}
+		if b.layout.leaders != nil && now.Sub(b.asked) > b.config.Look {
+			b.look(ctx)
 		}
 		if partition == unknown || l.failures > 0 && b.stale {
 			b.look(ctx)
 			continue
 		}
 		leader := ""
-		if partition < len(b.leaders) {
-			leader = b.leaders[partition]
+		if partition < len(b.layout.leaders) {
+			leader = b.layout.leaders[partition]
 		}
 		switch left := l.due(b.config.Linger).Sub(now); {
 		case leader == "":
@@ -239,7 +259,7 @@ func (b *Batcher) look(ctx context.Context) {
 	if b.looking {
 		return
 	}
-	b.looking = true
+	b.looking, b.asked = true, time.Now()
 	b.begin(func() result {
 		ctx, cancel := context.WithTimeout(ctx, attempt)
 		defer cancel()
@@ -298,12 +318,19 @@ func (b *Batcher) settle(r result) {
 		}
 		b.waiting -= before - len(l.queue)
 	}
+	if !b.failing() {
+		b.p.works()
+	}
+}
+
+// failing reports whether a partition does not work.
+func (b *Batcher) failing() bool {
 	for _, l := range b.lanes {
 		if l.failures > 0 {
-			return
+			return true
 		}
 	}
-	b.p.works()
+	return false
 }
 
 // found takes the leaders that were looked up.
@@ -317,7 +344,8 @@ func (b *Batcher) found(r result) {
 		}
 		return
 	}
-	b.leaders, b.stale = r.leaders, false
+	b.layout.set(r.leaders, time.Now())
+	b.stale = false
 	if l := b.lanes[unknown]; l != nil {
 		delete(b.lanes, unknown)
 		for _, w := range l.queue {
@@ -325,7 +353,7 @@ func (b *Batcher) found(r result) {
 		}
 	}
 	for partition, l := range b.lanes {
-		if partition >= len(b.leaders) && len(l.queue) == 0 {
+		if partition >= len(r.leaders) && len(l.queue) == 0 {
 			delete(b.lanes, partition) // the topic was made again, with fewer
 		}
 	}

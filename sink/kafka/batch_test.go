@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/schemas/audit"
 	"auditproxy/sink"
 	"auditproxy/sink/kafka"
 	"auditproxy/sink/kafka/kafkatest"
 
 	"github.com/google/go-cmp/cmp"
+	kgo "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -363,6 +365,63 @@ func TestBatcherNoTopic(t *testing.T) {
 	for s := range 4 {
 		if diff := cmp.Diff(texts(batch(0, 10)), firsts(got[fmt.Sprint("session-", s)])); diff != "" {
 			t.Errorf("session %d (-want +got):\n%s", s, diff)
+		}
+	}
+}
+
+// TestBatcherPartitionsAdded adds partitions while sessions are written: those that run
+// stay where they are, in order, and new ones use all partitions.
+func TestBatcherPartitionsAdded(t *testing.T) {
+	const before, after, lines, sessions = 2, 6, 40, 30
+	topic := newTopic(t, before, nil)
+	broker := cluster.Broker(t)
+	b, _ := newBatcher(t, kafka.Config{Topic: topic}, kafka.BatcherConfig{AtOnce: 1, Look: time.Millisecond})
+	old := make([]string, sessions)
+	for i := range old {
+		old[i] = audit.NewID(time.Now())
+		if err := b.Write(t.Context(), old[i], batch(0, lines)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transport := &kgo.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kgo.Client{Addr: kgo.TCP(broker.Addr), Transport: transport}
+	if _, err := client.CreatePartitions(t.Context(), &kgo.CreatePartitionsRequest{Topics: []kgo.TopicPartitionsConfig{{Name: topic, Count: after}}}); err != nil {
+		t.Fatal(err)
+	}
+	used := map[int]bool{}
+	for n := 0; len(used) < after; n++ {
+		if n == 1000 {
+			t.Fatalf("after %d new sessions %d partitions are used, want %d", n, len(used), after)
+		}
+		session := audit.NewID(time.Now())
+		for _, s := range []string{session, old[n%sessions]} {
+			if err := deliver(t.Context(), b, s, batch(lines, 1), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n%50 == 49 {
+			messages, err := broker.Messages(t.Context(), topic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range messages {
+				used[m.Partition] = true
+			}
+		}
+	}
+	messages, err := broker.Messages(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]map[int]bool{}
+	for _, m := range messages {
+		s := string(m.Key)
+		if places[s] == nil {
+			places[s] = map[int]bool{}
+		}
+		if places[s][m.Partition] = true; len(places[s]) > 1 {
+			t.Fatalf("session %s is in partitions %v", s, places[s])
 		}
 	}
 }

@@ -12,8 +12,8 @@
 // kafka-go takes 4 ms to initialise, once for every wrapped server. With its
 // Writer, the second batch of a session could be acknowledged and the first not.
 //
-// The files, from the top: batch, lane, kafka, health, topic, producer, client,
-// access, code.
+// The files, from the top: batch, lane, kafka, health, topic, producer, layout,
+// client, access, code.
 package kafka
 
 import (
@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -96,7 +95,7 @@ func (p *Producer) Write(ctx context.Context, session string, lines [][]byte) er
 			return &sink.RefusedError{Index: done, Err: err}
 		default:
 			p.fails(err)
-			p.setLeaders(nil)
+			p.forgetLeaders()
 			if err := wait.For(ctx, backoff(failures)); err != nil {
 				return err
 			}
@@ -116,20 +115,16 @@ func refused(err error) bool {
 func (p *Producer) produce(ctx context.Context, session string, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	leaders, err := p.findLeaders(ctx)
+	partition, leader, err := p.place(ctx, session)
 	if err != nil {
 		return err
-	}
-	partition := partitionOf(session, len(leaders))
-	if leaders[partition] == "" {
-		return leaderNotAvailable
 	}
 	now, key := time.Now(), []byte(session)
 	records := make([]protocol.Record, len(lines))
 	for i, line := range lines {
 		records[i] = p.record(now, key, line)
 	}
-	results, err := p.request(ctx, leaders[partition], []produce.RequestPartition{recordsFor(partition, records)})
+	results, err := p.request(ctx, leader, []produce.RequestPartition{recordsFor(partition, records)})
 	if err != nil {
 		return err
 	}
@@ -186,14 +181,6 @@ func (p *Producer) request(ctx context.Context, leader string, batches []produce
 // replicas have the records.
 const allInSync = -1
 
-// partitionOf spreads sessions as other Kafka clients for Go do.
-func partitionOf(session string, partitions int) int {
-	h := fnv.New32a()
-	h.Write([]byte(session))
-	partition := int32(h.Sum32()) % int32(partitions)
-	return int(max(partition, -partition))
-}
-
 func (p *Producer) headers(line []byte) []protocol.Header {
 	return []protocol.Header{
 		{Key: "ce_specversion", Value: []byte(specVersion)},
@@ -204,27 +191,34 @@ func (p *Producer) headers(line []byte) []protocol.Header {
 	}
 }
 
-// findLeaders returns the leaders of the topic's partitions. They are looked
-// up again only after a failure: a session stays in its partition while
-// others are added.
-func (p *Producer) findLeaders(ctx context.Context) ([]string, error) {
+// place returns the partition of a session and its leader. The leaders are looked up
+// again only after a failure.
+func (p *Producer) place(ctx context.Context, session string) (partition int, leader string, err error) {
 	p.mu.Lock()
-	known := p.leaders
+	known := p.layout.leaders != nil
 	p.mu.Unlock()
-	if known != nil {
-		return known, nil
+	var t topic
+	if !known {
+		if t, err = p.client.describe(ctx, p.topic); err != nil {
+			return 0, "", err
+		}
 	}
-	t, err := p.client.describe(ctx, p.topic)
-	if err != nil {
-		return nil, err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !known {
+		p.layout.set(t.leaders, time.Now())
 	}
-	p.setLeaders(t.leaders)
-	return t.leaders, nil
+	partition = p.layout.partition(session)
+	if p.layout.leaders == nil || p.layout.leaders[partition] == "" { // forgotten meanwhile, or none now
+		return 0, "", leaderNotAvailable
+	}
+	return partition, p.layout.leaders[partition], nil
 }
 
-func (p *Producer) setLeaders(leaders []string) {
+// forgetLeaders has the leaders looked up again.
+func (p *Producer) forgetLeaders() {
 	p.mu.Lock()
-	p.leaders = leaders
+	p.layout.leaders = nil
 	p.mu.Unlock()
 }
 

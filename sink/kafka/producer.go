@@ -31,8 +31,8 @@ type Producer struct {
 	client client
 
 	mu       sync.Mutex // guards the rest
-	leaders  []string   // host:port, by partition; nil: not known
-	looked   bool       // the topic's settings were checked, or are being checked
+	layout   layout
+	looked   bool // the topic's settings were checked, or are being checked
 	health   health
 	requests int64            // to produce
 	errors   map[string]int64 // by class
