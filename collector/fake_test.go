@@ -31,6 +31,7 @@ const (
 	wrongTable       // rows are refused, except those of the tool that takes names
 	slow             // stored after a while, unless ctx ends first
 	small            // no memory for more than smallBatch rows or dead letters
+	full             // no memory for any row
 )
 
 // smallBatch is how many of them a store with little memory takes at once.
@@ -43,6 +44,9 @@ const goodTool = "good"
 
 // poisonTool is the tool of rows that the fake store refuses.
 const poisonTool = "poison"
+
+// hugeTool is the tool of rows for which alone the fake store lacks memory.
+const hugeTool = "huge"
 
 // A letterID identifies a dead letter: two sessions of a spool have the same
 // offsets.
@@ -96,6 +100,8 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 		}
 	case refused:
 		return &ingest.Error{Class: ingest.Configuration, Err: errStore}
+	case full:
+		return &ingest.Error{Class: ingest.Oversize, Err: errStore}
 	case small:
 		if len(rows) > smallBatch {
 			return &ingest.Error{Class: ingest.Oversize, Err: errStore}
@@ -109,6 +115,9 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 		return errStore
 	}
 	for i := range rows {
+		if rows[i].Record.Tool == hugeTool {
+			return &ingest.Error{Class: ingest.Oversize, Err: errStore}
+		}
 		if rows[i].Record.Tool == poisonTool {
 			return &ingest.Error{Class: ingest.Poison, Err: errStore}
 		}

@@ -61,7 +61,11 @@ func start(t *testing.T, rows int, store *fakeStore) *bench {
 // send gives the pipeline a chunk of one record; tool is its tool.
 func (b *bench) send(mark int, tool string) {
 	var c chunk[int]
-	value := line(mark, func(r *audit.Record) { r.Tool = tool })
+	value := line(mark, func(r *audit.Record) {
+		if r.Tool = tool; tool == hugeTool {
+			r.Args = audit.JSON(`{"text":"` + strings.Repeat("x", 1000+mark) + `"}`)
+		}
+	})
 	c.add(&b.decoder, ingest.Message{Source: ingest.Source{Topic: "t", Offset: uint64(mark)}, Key: []byte(testSession), Value: value})
 	c.mark = mark
 	b.in <- c
@@ -316,6 +320,56 @@ func TestOversizeBatch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRowTooLarge has rows for which the store lacks memory alone, while it takes others:
+// they become dead letters, the first one after a minute and the others soon, and hold
+// up nothing. Where it lacks memory for all rows, none does.
+func TestRowTooLarge(t *testing.T) {
+	huge := []int{7, 20, 21, 33}
+	send := func(b *bench, from, to int) {
+		for i := from; i <= to; i++ {
+			tool := goodTool
+			if slices.Contains(huge, i) {
+				tool = hugeTool
+			}
+			b.send(i, tool)
+		}
+	}
+	for _, batch := range []int{1, 40} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFakeStore()
+			b := start(t, batch, store)
+			go send(b, 1, 40)
+			<-time.After(50 * time.Second)
+			if _, l := store.stored(); l > 0 {
+				t.Errorf("in batches of %d: %d dead letters within a minute: others may have had the memory", batch, l)
+			}
+			<-time.After(2 * time.Minute)
+			if r, l := store.stored(); len(b.marks()) != 40 || r != 36 || l != 4 || store.reasons()["insert"] != 4 {
+				t.Errorf("in batches of %d: %d committed, %d records, %d dead letters, want 40, 36 and 4", batch, len(b.marks()), r, l)
+			}
+			b.end()
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		b := start(t, 1, store)
+		send(b, 1, 3)
+		<-time.After(time.Minute)
+		store.mu.Lock()
+		store.always = full
+		store.mu.Unlock()
+		go send(b, 4, 6)
+		<-time.After(time.Hour)
+		b.want(t, []int{1, 2, 3}, 3, 0)
+		store.mu.Lock()
+		store.always = none
+		store.mu.Unlock()
+		<-time.After(time.Minute)
+		b.want(t, []int{1, 2, 3, 4, 5, 6}, 6, 0)
+		b.end()
+	})
 }
 
 // TestOversizeLetters checks the same of dead letters.

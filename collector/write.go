@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +32,9 @@ type writer struct {
 	metrics   *metrics
 	log       *zap.Logger
 
-	mu   sync.Mutex
-	good accepted // guarded by mu
+	mu       sync.Mutex // guards the rest
+	good     accepted
+	tooLarge int64 // size of the smallest row for which alone the store lacked memory; 0: none
 }
 
 // An accepted is a row that the store took, with its arrival time.
@@ -122,9 +124,11 @@ func (w *writer) tellLetters(letters []ingest.DeadLetter) {
 // of a refused batch are two inserts with their own tokens; a half that is
 // stored twice collapses. whole: rows are not such a half. A batch for which the
 // store lacks memory more than once is halved too: a producer can make one that
-// would stop the collector permanently.
+// would stop the collector permanently. So could a single row: one for which the store
+// lacks memory alone, while it takes others, becomes a dead letter.
 func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time, whole bool) (poisoned []ingest.DeadLetter, ok bool) {
 	var poison, oversize error
+	var alone lack
 	ok = w.retry(ctx, "records", func(attempt context.Context) error {
 		poison = nil
 		err := w.insertRows(attempt, rows, at)
@@ -136,6 +140,10 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 			return err
 		}
 		oversize = nil
+		if ingest.ClassOf(err) == ingest.Oversize && w.isTooLarge(ctx, &rows[0], &alone) {
+			poison = fmt.Errorf("the store lacks memory for this record alone, and takes others: %w", err)
+			return nil
+		}
 		if ingest.ClassOf(err) == ingest.Poison {
 			// The table may have changed since its columns were looked up:
 			// retry once before blaming the row.
@@ -205,8 +213,47 @@ func (w *writer) insertRows(ctx context.Context, rows []ingest.Row, at time.Time
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.good = accepted{[]ingest.Row{rows[0]}, at}
+		if w.tooLarge > 0 && slices.ContainsFunc(rows, func(r ingest.Row) bool { return r.Size() >= w.tooLarge }) {
+			w.tooLarge = 0
+		}
 	}
 	return err
+}
+
+// A lack is the attempts to store a row for which the store lacks memory.
+type lack struct {
+	attempts int
+	since    time.Time
+}
+
+const (
+	patience    = time.Minute // with a row for which the store lacks memory: others may need it now
+	fewAttempts = 2           // with one half as large as another for which it lacked memory all the time, or larger
+)
+
+// isTooLarge counts an attempt to store r, for which the store lacked memory, and
+// reports whether it was the last one: that goes on, and the store takes a row that it
+// took before. Of several such rows, which one producer can send, only the first one
+// is tried for long, because the others of its partition wait.
+func (w *writer) isTooLarge(ctx context.Context, r *ingest.Row, l *lack) bool {
+	if l.attempts++; l.attempts == 1 {
+		l.since = time.Now()
+	}
+	w.mu.Lock()
+	good, again := w.good, w.tooLarge > 0 && r.Size() >= w.tooLarge/2
+	w.mu.Unlock()
+	if l.attempts < fewAttempts || !again && time.Since(l.since) < patience {
+		return false
+	}
+	if len(good.rows) > 0 && w.insertRows(context.WithoutCancel(ctx), good.rows, good.at) != nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if size := r.Size(); w.tooLarge == 0 || size < w.tooLarge {
+		w.tooLarge = size
+	}
+	return true
 }
 
 // samples is how many rows of a refused batch are tried one by one.
