@@ -16,12 +16,14 @@ type Overview struct {
 	Timed   Window    // the end of Window, which the tools' latency is of
 	Servers []PartyUse
 	Hosts   []PartyUse
-	Failed  []Failure // PartLatency, or nothing
+	Failed  []Failure // PartLatency, PartNames, or nothing
 }
 
-// PartLatency is the part of an Overview that reads every call, where the others
-// count. It fails alone.
-const PartLatency = "latency of tools"
+// The parts of an Overview that fail alone.
+const (
+	PartLatency = "latency of tools"         // reads every call, where the others count
+	PartNames   = "tools, servers and hosts" // counts by names, which an agent can make any number of
+)
 
 // Has reports whether a part could be read.
 func (o Overview) Has(part string) bool { return !failed(o.Failed, part) }
@@ -86,7 +88,11 @@ func (r *Reader) Overview(ctx context.Context, w Window) (Overview, error) {
 	w, step := w.bounded().hours()
 	o := Overview{Window: w, Step: step}
 	if err := r.counts(ctx, &o); err != nil {
-		return o, err
+		if r.bars(ctx, &o) != nil {
+			return o, err
+		}
+		o.Failed = append(o.Failed, Failure{PartNames, err})
+		return o, nil
 	}
 	if err := r.latency(ctx, &o); err != nil {
 		o.Failed = append(o.Failed, Failure{PartLatency, err})
@@ -122,18 +128,47 @@ type countRow struct {
 // withinHours reads operation_states for a window.
 const withinHours = ` FROM operation_states FINAL WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64}) `
 
-func (r *Reader) counts(ctx context.Context, o *Overview) error {
+// callsByOutcome are columns of operation_states.
+const callsByOutcome = `
+		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome = 'ok') AS ok,
+		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome = 'error') AS error,
+		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome NOT IN ('ok', 'error')) AS unknown`
+
+// bars counts over time alone, which needs little memory.
+func (r *Reader) bars(ctx context.Context, o *Overview) error {
+	o.clear()
+	rows, err := ask[countRow](ctx, r, "counts of calls over time", `
+		SELECT intDiv(toUnixTimestamp(hour) - {from:Int64}, {step:Int64}) AS bar,`+callsByOutcome+withinHours+`GROUP BY bar`,
+		args{"from": o.Window.From.Unix(), "to": o.Window.To.Unix(), "step": int64(o.Step / time.Second)})
+	for _, row := range rows {
+		o.addBar(row)
+	}
+	return err
+}
+
+// clear makes the series empty.
+func (o *Overview) clear() {
 	bars := (o.Window.To.Sub(o.Window.From) + o.Step - 1) / o.Step
-	o.Series = make([]Count, max(bars, 0))
+	o.Series, o.Total, o.Tools, o.Hosts, o.Servers = make([]Count, max(bars, 0)), Count{}, nil, nil, nil
 	for i := range o.Series {
 		o.Series[i].Start = o.Window.From.Add(time.Duration(i) * o.Step)
 	}
+}
+
+// addBar adds a row of the calls over time.
+func (o *Overview) addBar(row countRow) {
+	if row.Bar >= 0 && row.Bar < int64(len(o.Series)) {
+		c := Count{OK: row.OK, Error: row.Error, Unknown: row.Unknown}
+		o.Series[row.Bar].add(c)
+		o.Total.add(c)
+	}
+}
+
+func (r *Reader) counts(ctx context.Context, o *Overview) error {
+	o.clear()
 	rows, err := ask[countRow](ctx, r, "counts of calls", `
 		SELECT multiIf(grouping(bar) = 0, 1, grouping(operation) = 0, 2, grouping(host) = 0, 3, 4) AS by,
-		       intDiv(toUnixTimestamp(hour) - {from:Int64}, {step:Int64}) AS bar, operation, host, server_name, server_version,
-		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome = 'ok') AS ok,
-		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome = 'error') AS error,
-		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome NOT IN ('ok', 'error')) AS unknown,
+		       intDiv(toUnixTimestamp(hour) - {from:Int64}, {step:Int64}) AS bar, operation, host, server_name, server_version,`+callsByOutcome+`,
 		       sum(bitmapCardinality(numbers)) AS operations,
 		       sumIf(bitmapCardinality(numbers), part = 'nested') AS nested,
 		       sumIf(bitmapCardinality(numbers), part = 'candidate') AS candidates,
@@ -147,9 +182,8 @@ func (r *Reader) counts(ctx context.Context, o *Overview) error {
 	for _, row := range rows {
 		c := Count{OK: row.OK, Error: row.Error, Unknown: row.Unknown}
 		switch {
-		case row.Set == byTime && row.Bar >= 0 && row.Bar < int64(len(o.Series)):
-			o.Series[row.Bar].add(c)
-			o.Total.add(c)
+		case row.Set == byTime:
+			o.addBar(row)
 		case row.Set == byTool && len(o.Tools) < maxTools:
 			o.Tools = append(o.Tools, ToolUse{row.Operation, row.Operations, row.Nested, row.Candidates, row.NotOK, nil})
 		case row.Set == byHost && len(o.Hosts) < maxParties:

@@ -175,6 +175,7 @@ func TestStore(t *testing.T) {
 	t.Run("long name", func(t *testing.T) { testLongName(t, f) })
 	t.Run("removed", func(t *testing.T) { testRemoved(t, f) })
 	t.Run("many sessions", func(t *testing.T) { testManySessions(t, f) })
+	t.Run("unnamed", func(t *testing.T) { testUnnamed(t, f) })
 }
 
 // testOverview compares every number with a count over the records.
@@ -955,6 +956,25 @@ func testUnreadPart(t *testing.T, f fixture) {
 	if !got.Has(store.PartSessions) || got.Sessions.Sessions == 0 || got.Arrival.Newest.IsZero() {
 		t.Errorf("with one part missing, Attention = %+v", got)
 	}
+}
+
+// testUnnamed has more names than can be counted by: the calls over time are there.
+func testUnnamed(t *testing.T, f fixture) {
+	const parts, each = 5, 40_000
+	hour := base.AddDate(0, -2, 0).Truncate(time.Hour)
+	for part := range parts {
+		f.exec(t, fmt.Sprintf(`INSERT INTO audit.operation_states (hour, session_id, operation, outcome, part, numbers)
+			SELECT toDateTime(%d, 'UTC'), '01aaaaaa-0000-7000-8000-%012d', concat(repeat('x', 1000), toString(number)), 'ok', 'call', groupBitmapState(number)
+			FROM numbers(%d) GROUP BY number`, hour.Unix(), part, each))
+	}
+	got, err := f.Overview(t.Context(), store.Window{From: hour, To: hour.Add(2 * time.Hour)})
+	if err != nil || len(got.Failed) != 1 || got.Failed[0].Part != store.PartNames || got.Failed[0].Err == nil || len(got.Tools)+len(got.Hosts)+len(got.Servers) > 0 {
+		t.Errorf("failed %v, %v, with %d tools, want %s", got.Failed, err, len(got.Tools), store.PartNames)
+	}
+	if want := uint64(parts * each); got.Total.OK != want || len(got.Series) != 2 || got.Series[0].OK != want {
+		t.Errorf("calls over time %+v, want %d", got.Series, want)
+	}
+	f.exec(t, fmt.Sprintf("ALTER TABLE audit.operation_states DROP PARTITION ID '%s'", hour.AddDate(0, 0, -(int(hour.Weekday())+6)%7).Format("20060102")))
 }
 
 // testUntimed has the latency of tools fail: everything else of the overview is there.
