@@ -20,6 +20,8 @@ type diagnosis struct {
 	Problems []finding          `json:"problems"` // those of the next two
 	Findings []string           `json:"findings"` // remedies
 	Unclear  []string           `json:"unclear"`  // what could not be read
+
+	consumed bool // a consumer of the spool is configured, or there was one
 }
 
 // A status is the worst of a diagnosis, and decides its exit code.

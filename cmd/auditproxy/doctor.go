@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
@@ -126,6 +127,7 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 		d.unclear("spool_unreadable", "%v", err)
 		return
 	}
+	d.consumed = cfg.consumer != "none" || slices.ContainsFunc(u.Sessions, func(e spool.Entry) bool { return e.Shipped.Segment > 0 })
 	d.Spool = &spoolDiagnosis{u.Dir, u.Bytes, u.Free, u.Live, u.Ended, u.Dead, u.Unshipped}
 	if u.Foreign > 0 {
 		d.find("sessions_dead", "%s of another machine not recovered: if it is gone, as a container is, run auditproxy recover --force", terminal.Count(u.Foreign, "session"))
@@ -236,11 +238,15 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 	}
 	if s := d.Spool; s != nil {
 		p.title("Spool")
+		sessions := fmt.Sprintf("%d live, %d ended, %d dead", s.Live, s.Ended, s.Dead)
+		if d.consumed {
+			sessions += fmt.Sprintf(", %d not shipped", s.Unshipped)
+		}
 		p.table(2, [][]string{
 			{"directory", s.Dir},
 			{"records", cli.FormatSize(s.Bytes)},
 			{"disk space", cli.FormatSize(s.FreeBytes) + " free"},
-			{"sessions", fmt.Sprintf("%d live, %d ended, %d dead, %d not shipped", s.Live, s.Ended, s.Dead, s.Unshipped)},
+			{"sessions", sessions},
 		})
 	}
 	p.title("Servers of your MCP clients")
