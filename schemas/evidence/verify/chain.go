@@ -48,8 +48,12 @@ func (c *chains) check(here map[sessionID]*ended) (missing []Result) {
 		switch {
 		case here[packID(id)] != nil || !c.selected(id):
 		case !c.mustHave(id):
+			why := "they may have been removed when they were old"
+			if c.onTheWay(id) {
+				why = "it is so young that they may be on their way"
+			}
 			missing = append(missing, Result{SessionID: id, State: Incomplete, Unclear: true,
-				Note: fmt.Sprintf("there is a checkpoint of it from %s, and none of its records: they may have been removed when they were old", k[len(k)-1].from)})
+				Note: fmt.Sprintf("there is a checkpoint of it from %s, and none of its records: %s", k[len(k)-1].from, why)})
 		default:
 			missing = append(missing, lost(id, finding{Finding: Finding{What: MissingSession},
 				text: fmt.Sprintf("session %s is missing: it has a checkpoint of size %d from %s", id, k[len(k)-1].Size, k[len(k)-1].from)}))
@@ -220,7 +224,12 @@ func changedStart(s *ended, next link) {
 // not so young that it may be on its way.
 func (c *chains) mustHave(id string) bool {
 	at := audit.TimeOfID(id)
-	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && c.selected(id) && (c.cfg.Until.IsZero() || at.Before(c.cfg.Until))
+	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && c.selected(id) && !c.onTheWay(id)
+}
+
+// onTheWay reports whether a session is so young that none of it may have arrived yet.
+func (c *chains) onTheWay(id string) bool {
+	return !c.cfg.Until.IsZero() && !audit.TimeOfID(id).Before(c.cfg.Until)
 }
 
 // selected reports whether a session would be checked if it were here.

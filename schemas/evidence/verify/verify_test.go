@@ -534,6 +534,11 @@ func TestOldCheckpoint(t *testing.T) {
 	if r.Exit != verify.ExitUnclear || r.Results[0].State != verify.Incomplete || r.Results[0].SessionID != all[0].ID || !strings.Contains(r.Results[0].Note, "may have been removed when they were old") {
 		t.Errorf("a checkpoint of an old session: exit %d, %+v", r.Exit, r.Results[0])
 	}
+	young := verify.Config{Hosts: cfg.Hosts, Until: began, Checkpoints: cfg.Checkpoints}
+	r = check(young, all[1:])
+	if i := slices.IndexFunc(r.Results, func(r verify.Result) bool { return r.SessionID == all[0].ID }); r.Exit != verify.ExitUnclear || i < 0 || !strings.HasSuffix(r.Results[i].Note, "it is so young that they may be on their way") {
+		t.Errorf("a checkpoint of a young session: exit %d, %+v", r.Exit, r.Results)
+	}
 	cfg.Checkpoints = []verify.Checkpoint{{Signed: []byte("x"), From: "a mail"}}
 	r = check(cfg, all)
 	if r.Exit != verify.ExitUnclear || r.Results[0].State != verify.Unreadable || !strings.Contains(r.Results[0].Note, "a checkpoint from a mail is of no session") {
