@@ -9,12 +9,18 @@ import (
 	"auditproxy/collector/export/source"
 )
 
+// sinceAhead is more than clocks differ.
+const sinceAhead = 2 * time.Minute
+
 // sendLate sends what became visible after the position may have passed it. A crash
 // before that is recorded has it sent again.
 func (d *delivery) sendLate(ctx context.Context) error {
 	d.mu.Lock()
 	since := d.mark.Since
 	d.mu.Unlock()
+	if since.Sub(d.e.c.Now()) > sinceAhead { // the receiver was first served by a clock that was ahead
+		since = time.Time{}
+	}
 	list, err := d.e.c.Store.Late(ctx, d.name)
 	if err != nil {
 		return err

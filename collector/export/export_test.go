@@ -518,6 +518,32 @@ func TestLate(t *testing.T) {
 	})
 }
 
+// TestLateOfClockAhead has records arrive after the clock was set back that was ahead when
+// the receiver was first served: they are for it.
+func TestLateOfClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newFakeStore(), &fakeReceiver{}
+		stop := begin(t, s, "a", map[string]*fakeReceiver{"r": r})
+		wait(t, time.Minute)
+		stop()
+		s.mu.Lock()
+		m := s.marks["r"]
+		m.Since = time.Now().Add(3 * time.Hour)
+		m.Position.Arrived = m.Since
+		s.marks["r"] = m
+		at := time.Now().Add(-time.Second)
+		s.arriveAt(at, "s", 1, 2)
+		s.late = []export.Late{{ID: "1", Arrived: at}}
+		s.mu.Unlock()
+		stop = begin(t, s, "b", map[string]*fakeReceiver{"r": r})
+		wait(t, 2*time.Minute)
+		if diff := cmp.Diff(ids("s", 1, 2), r.take()); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		stop()
+	})
+}
+
 // TestLease runs two collectors: one sends, and the other when the first ends, dies or
 // hangs.
 func TestLease(t *testing.T) {
