@@ -109,7 +109,17 @@ func TestCommitSurvivesPowerCut(t *testing.T) {
 func TestCommitOnFullDisk(t *testing.T) {
 	const session = "/spool/sessions/" + testID
 	f, _ := sample(t)
+	f.judgeBy(func(_ int, op, name string) (verdict, error) {
+		if op == "create" && filepath.Base(name) == shippedFile {
+			return lost, f.full
+		}
+		return fine, nil
+	})
 	c, err := OpenConsumer(ReaderConfig{Dir: "/spool", Session: testID, FS: f})
+	must(t, err) // without room for a new file
+	must(t, c.Close())
+	f.judgeBy(nil)
+	c, err = OpenConsumer(ReaderConfig{Dir: "/spool", Session: testID, FS: f})
 	must(t, err)
 	var ends []Position
 	for _, i := range drain(t, c.Next) {

@@ -264,23 +264,47 @@ func TestRecoverLeavesAlone(t *testing.T) {
 func TestRecoverUnnamed(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
-	for id, data := range map[string][]byte{"empty": nil, "used": intent(1), "young": intent(1)} {
+	for id, segments := range map[string][][]byte{"empty": {nil}, "used": {intent(1)}, "later": {nil, intent(1)}, "young": {intent(1)}} {
 		session := filepath.Join(dir, sessionsDir, newPrefix+id)
 		must(t, os.MkdirAll(session, 0o700))
-		must(t, os.WriteFile(filepath.Join(session, segmentName(1)), data, 0o600))
+		for i, data := range segments {
+			must(t, os.WriteFile(filepath.Join(session, segmentName(uint32(i+1))), data, 0o600))
+		}
 		if id != "young" {
 			must(t, os.Chtimes(session, old, old))
 		}
 	}
 	done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: dir})
 	must(t, err)
-	if len(skipped) > 0 || len(done) != 1 || done[0].Session != "used" || done[0].Unknown != 1 {
+	if len(skipped) > 0 || len(done) != 2 || done[0].Unknown != 1 || done[1].Unknown != 1 {
 		t.Errorf("Recover = %+v, skipped %v", done, skipped)
 	}
 	names, err := disk.Host().ReadDir(filepath.Join(dir, sessionsDir))
 	must(t, err)
-	if diff := cmp.Diff([]string{".new-young", "used"}, names); diff != "" {
+	if diff := cmp.Diff([]string{".new-young", "later", "used"}, names); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
+	}
+}
+
+// TestRecoverBeginsSegmentWithHead loses the last segment of a dead session: the
+// recovered record is in a new one, which says where and by whom, since retention may
+// remove those before it.
+func TestRecoverBeginsSegmentWithHead(t *testing.T) {
+	s := create(t, Config{Head: head})
+	appendLines(t, s, intent(1), false)
+	s.mu.Lock()
+	s.cur.limit = 1
+	s.mu.Unlock()
+	appendLines(t, s, intent(2), false)
+	must(t, s.Close())
+	must(t, os.Remove(filepath.Join(s.dir, segmentName(2))))
+	if done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir}); err != nil || len(skipped) > 0 || len(done) != 1 {
+		t.Fatalf("Recover = %+v, %v, %v", done, skipped, err)
+	}
+	got, err := os.ReadFile(filepath.Join(s.dir, segmentName(3)))
+	must(t, err)
+	if !bytes.HasPrefix(got, head(nil)) || !bytes.Contains(got, []byte(callID(1))) {
+		t.Errorf("the new segment has no head, or no record of the call:\n%s", got)
 	}
 }
 

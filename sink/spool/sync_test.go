@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -258,6 +259,31 @@ func TestHangingSync(t *testing.T) {
 		close(hang)
 		synctest.Wait()
 		appendLines(t, s, line, false)
+	})
+}
+
+// TestRotationsInASync begins two segments while a sync hangs: the next sync is of both.
+func TestRotationsInASync(t *testing.T) {
+	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
+		hang := make(chan struct{})
+		fs.delay = func(string) { <-hang }
+		appendLines(t, s, intent(1), false)
+		<-time.After(time.Second)
+		var pos int64
+		for n := 2; n <= 3; n++ {
+			s.mu.Lock()
+			s.cur.limit = 1
+			s.mu.Unlock()
+			pos = appendLines(t, s, intent(n), false)
+		}
+		close(hang)
+		if !s.Wait(pos, time.Minute) {
+			t.Fatal("the lines are not synced")
+		}
+		list := items(t, ReaderConfig{Dir: "/spool", FS: fs.crash(none)})
+		if slices.ContainsFunc(list, func(i Item) bool { return i.Damage != Intact }) || len(list) != 3 {
+			t.Errorf("after a power cut there are %d lines, want 3: %+v", len(list), list)
+		}
 	})
 }
 
