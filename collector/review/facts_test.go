@@ -3,6 +3,7 @@ package review
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
@@ -70,6 +71,29 @@ func TestFacts(t *testing.T) {
 	if t.Failed() {
 		for line := range lines {
 			t.Log(line)
+		}
+	}
+}
+
+func TestTimesInWords(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		since time.Duration
+		want  string
+	}{
+		{-time.Second, "just now"}, {999 * time.Millisecond, "just now"}, {time.Second, "1 second ago"}, {59 * time.Minute, "59 minutes ago"}, {90 * time.Minute, "1 hour ago"}, {49 * time.Hour, "2 days ago"},
+	} {
+		if got := ago(now, now.Add(-tt.since)); got != tt.want {
+			t.Errorf("ago(%v) = %q, want %q", tt.since, got, tt.want)
+		}
+	}
+	if got := ago(now, time.Time{}); got != "never" {
+		t.Errorf("ago of nothing = %q", got)
+	}
+	half := 0.5
+	for want, v := range map[string]any{"0.50 ms": &half, "12.3 ms": 12.34, "1.00 s": 1000.0, "1.50 min": 90_000.0, "–": (*float64)(nil)} {
+		if got := millis(v); got != want {
+			t.Errorf("millis = %q, want %q", got, want)
 		}
 	}
 }

@@ -40,6 +40,7 @@ type fakeStore struct {
 	records    int             // that Calls has; guarded by mu
 	window     store.Window    // of the last list; guarded by mu
 	befores    []*store.Cursor // of the lists of Calls; guarded by mu
+	after      any             // the place from which the last list of effects or alerts goes on
 	err        error
 	events     []store.AlertEvent
 
@@ -104,7 +105,10 @@ func (f *fakeStore) Overview(context.Context, store.Window) (store.Overview, err
 }
 
 func (f *fakeStore) Attention(context.Context, store.Window) (store.Attention, error) {
-	return store.Attention{Failed: f.failed, Alerts: &store.Alerts{Critical: 2}, Sessions: store.SessionsState{Sessions: 1, Missing: 3, Holed: 1}}, f.err
+	return store.Attention{
+		Failed: f.failed, Alerts: &store.Alerts{Critical: 2}, Sessions: store.SessionsState{Sessions: 1, Missing: 3, Holed: 1, Open: 2},
+		Offsets: &store.Offsets{Missing: 5}, Letters: &store.Letters{Waiting: 6}, Decided: store.DecisionCount{Denied: 7}, Rewrites: store.Rewrites{Records: 8},
+	}, f.err
 }
 
 func (f *fakeStore) Calls(_ context.Context, filter store.Filter, p store.Page) (store.Lines, error) {
@@ -177,7 +181,8 @@ func (f *fakeStore) SessionDecisions(context.Context, store.Session) (store.Deci
 	return store.DecisionCount{Denied: 1, WouldAsk: 2}, f.err
 }
 
-func (f *fakeStore) Effects(context.Context, store.EffectFilter, int) ([]store.Effect, error) {
+func (f *fakeStore) Effects(_ context.Context, filter store.EffectFilter, _ int) ([]store.Effect, error) {
+	f.after = filter.After
 	e := store.Effect{Name: f.text, Scope: f.text, Tools: []string{f.text}, Who: []string{f.text}, Clients: []string{f.text}, LastTS: moment, Hash: 7}
 	return slices.Repeat([]store.Effect{e}, max(1, f.records)), f.err
 }
@@ -197,8 +202,9 @@ func (f *fakeStore) alert() store.Alert {
 	return store.Alert{Alert: a, State: "open"}
 }
 
-func (f *fakeStore) Alerts(context.Context, store.AlertFilter, int) ([]store.Alert, error) {
-	return []store.Alert{f.alert()}, f.err
+func (f *fakeStore) Alerts(_ context.Context, filter store.AlertFilter, limit int) ([]store.Alert, error) {
+	f.after = filter.Before
+	return slices.Repeat([]store.Alert{f.alert()}, min(limit, max(1, f.records))), f.err
 }
 
 func (f *fakeStore) Alert(context.Context, string) (store.Alert, []store.AlertEvent, error) {
@@ -388,6 +394,7 @@ func TestUnreadParts(t *testing.T) {
 		store.PartRewrites: {"records in two versions"}, store.PartOffsets: {"offsets never"}, store.PartLetters: {"dead letters"},
 	}
 	var failed []store.Failure
+	whole := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", "/", nil)).Body.String()
 	for _, part := range parts {
 		body := do(newTestServer(t, &fakeStore{text: "x", failed: []store.Failure{{Part: part, Err: context.DeadlineExceeded}}}), httptest.NewRequest("GET", "/", nil)).Body.String()
 		_, rest, named := strings.Cut(body, "Not read: "+part+".</strong>")
@@ -395,8 +402,8 @@ func TestUnreadParts(t *testing.T) {
 			t.Errorf("without %s the page is\n%s", part, body)
 		}
 		for _, claim := range claims[part] {
-			if strings.Contains(rest, claim) {
-				t.Errorf("without %s the page speaks of %q", part, claim)
+			if strings.Contains(rest, claim) || !strings.Contains(whole, claim) {
+				t.Errorf("only with %s the page speaks of %q: without it\n%s\nwith it\n%s", part, claim, rest, whole)
 			}
 		}
 		failed = append(failed, store.Failure{Part: part, Err: context.DeadlineExceeded})
@@ -539,8 +546,11 @@ func TestNoBeginning(t *testing.T) {
 }
 
 // TestLinksKeepTheConditions checks that the next page, and the calls of decisions, are
-// those of the conditions that were chosen.
+// those of the conditions that were chosen, and go on behind the last entry.
 func TestLinksKeepTheConditions(t *testing.T) {
+	places := map[string]any{
+		"/destinations": &store.EffectPlace{LastTS: moment, Hash: 7}, "/environment": &store.EffectPlace{LastTS: moment, Hash: 7}, "/alerts": &store.AlertPlace{TS: moment, ID: "a1"},
+	}
 	for path, want := range map[string][]string{
 		"/calls?host=h&user=u&op=pipe_pane&risk=high":                     {"before="},
 		"/calls?from=2026-01-01T00:00:00&to=2026-11-01T00:00:00&kind=any": {"before="},
@@ -548,8 +558,11 @@ func TestLinksKeepTheConditions(t *testing.T) {
 		"/decisions?host=h&user=u&rule=r&decision=denied&span=24h":        nil,
 		"/destinations?host=h&user=u&name=n":                              {fmt.Sprintf("after=%d.7", moment.UnixMicro())},
 		"/environment?host=h&user=u&name=n":                               {"after="},
+		"/alerts?state=closed&severity=critical&rule=r":                   {"before="},
 	} {
-		body := do(newTestServer(t, &fakeStore{text: "x", records: effectsSize + 1}), httptest.NewRequest("GET", path, nil)).Body.String()
+		f := &fakeStore{text: "x", records: effectsSize + 1}
+		s := newTestServer(t, f)
+		body := do(s, httptest.NewRequest("GET", path, nil)).Body.String()
 		found := regexp.MustCompile(`href="([^"]*)"[^>]*>(?:Older →|Further →|All of these calls)</a>`).FindStringSubmatch(body)
 		if found == nil {
 			t.Errorf("%s has no link to more", path)
@@ -559,7 +572,14 @@ func TestLinksKeepTheConditions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, conditions, _ := strings.Cut(path, "?")
+		page, conditions, _ := strings.Cut(path, "?")
+		if w := do(s, httptest.NewRequest("GET", link.String(), nil)); w.Code != http.StatusOK {
+			t.Errorf("%s goes on at %s, which has code %d", path, link, w.Code)
+		} else if place, ok := places[page]; ok {
+			if diff := cmp.Diff(place, f.after); diff != "" {
+				t.Errorf("%s goes on at %s, a place (-want +got):\n%s", path, link, diff)
+			}
+		}
 		for _, one := range append(strings.Split(conditions, "&"), want...) {
 			name, value, _ := strings.Cut(one, "=")
 			if got := link.Query().Get(name); got == "" || value != "" && got != value {
