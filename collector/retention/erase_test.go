@@ -53,15 +53,22 @@ func (f *fixture) fill() (all trail) {
 	if err := f.db.InsertRows(f.t.Context(), rows, at); err != nil {
 		f.t.Fatal(err)
 	}
+	var alerts, events, letters, seen []string
 	for i, r := range []audit.Record{all.erased[0], all.others[0]} {
-		id := fmt.Sprintf("alert%d", i)
-		f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts, details, title) VALUES ('%s', 'r', 'acme', '%s', '%s', now(), '%s', '%[4]s')", id, r.User, r.SessionID, r.Client.Name))
-		f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, ts, details) VALUES ('%s-user', 'r', 'acme', '%s', now(), '%s')", id, r.User, r.Client.Name))
-		f.exec(fmt.Sprintf("INSERT INTO audit.alert_events (event_id, alert_id, at, action, who, comment, tenant) VALUES (generateUUIDv4(), '%s', now(), 'acknowledged', 'eve', '%s', 'acme')", id, r.Client.Name))
-		f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, error, raw) VALUES (now(), 't', %d, '%s', 'schema', '%s', '%[3]s')", i, r.SessionID, r.Client.Name))
-		f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, raw) VALUES (now(), 't', %d, 'x', 'key', '{\"session_id\":\"%s\",\"user\":\"%s\"}')", 10+i, r.SessionID, r.User))
-		f.exec(fmt.Sprintf("INSERT INTO audit.first_seen (rule, tenant, what, last_arrival) VALUES ('r', 'acme', '%s', now())", r.Client.Name))
+		id, mark := fmt.Sprintf("alert%d", i), r.Client.Name
+		alerts = append(alerts,
+			fmt.Sprintf("('%s', 'r', 'acme', '%s', '%s', now(), '%s', '%[4]s')", id, r.User, r.SessionID, mark),
+			fmt.Sprintf("('%s-user', 'r', 'acme', '%s', '', now(), '%s', '')", id, r.User, mark))
+		events = append(events, fmt.Sprintf("(generateUUIDv4(), '%s', now(), 'acknowledged', 'eve', '%s', 'acme')", id, mark))
+		letters = append(letters,
+			fmt.Sprintf("(now(), 't', %d, '%s', 'schema', '%s', '%[3]s')", i, r.SessionID, mark),
+			fmt.Sprintf(`(now(), 't', %d, 'x', 'key', '', '{"session_id":"%s","user":"%s"}')`, 10+i, r.SessionID, r.User))
+		seen = append(seen, fmt.Sprintf("('r', 'acme', '%s', now())", mark))
 	}
+	f.values("alerts (alert_id, rule, tenant, user, session_id, ts, details, title)", alerts)
+	f.values("alert_events (event_id, alert_id, at, action, who, comment, tenant)", events)
+	f.values("dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, error, raw)", letters)
+	f.values("first_seen (rule, tenant, what, last_arrival)", seen)
 	f.exec("INSERT INTO audit.alert_marks (name, kind, upto, at) VALUES ('r', 'seen', now(), now())")
 	return all
 }
@@ -288,17 +295,20 @@ func testEraseKilled(t *testing.T, f *fixture) {
 	t.Error("the erase never succeeded")
 }
 
-// ended stores a call and the end of a session, which is r's if it has one.
-func (f *fixture) ended(r audit.Record) audit.Record {
+// ended stores a call and the end of a session for each tenant and user, and returns
+// the calls.
+func (f *fixture) ended(of ...audit.Record) (calls []audit.Record) {
 	f.t.Helper()
 	at := time.Now().UTC().Add(-2 * day).Truncate(time.Microsecond)
-	call := ingesttest.Call(1, "list_panes", at)
-	call.TS, call.Tenant, call.User, call.SessionID = at, r.Tenant, r.User, r.SessionID
-	if call.SessionID == "" {
-		call.SessionID = audit.NewID(at)
+	var records []audit.Record
+	for _, r := range of {
+		call := ingesttest.Call(1, "list_panes", at)
+		call.TS, call.Tenant, call.User, call.SessionID = at, r.Tenant, r.User, audit.NewID(at)
+		records = append(records, call, audit.Record{Kind: audit.KindSessionEnd, RecordID: audit.NewID(at), SessionID: call.SessionID, Seq: 1, TS: at, Tenant: r.Tenant, User: r.User})
+		calls = append(calls, call)
 	}
-	f.insert(at, call, audit.Record{Kind: audit.KindSessionEnd, RecordID: audit.NewID(at), SessionID: call.SessionID, Seq: 1, TS: at, Tenant: r.Tenant, User: r.User})
-	return call
+	f.insert(at, records...)
+	return calls
 }
 
 // testEraseManySessions names the places of all sessions, and finds a hold on any.
@@ -330,25 +340,33 @@ func testEraseManySessions(t *testing.T, f *fixture) {
 	}
 }
 
-// letter stores a dead letter of a user, whose key is no session's.
-func (f *fixture) letter(r audit.Record) {
+// letters stores dead letters of users, whose key is no session's.
+func (f *fixture) letters(of ...audit.Record) {
 	f.t.Helper()
-	f.offset++
-	r.Kind, r.SessionID, r.RecordID, r.TS = audit.KindSessionEnd, audit.NewID(time.Now()), audit.NewID(time.Now()), time.Now()
-	raw := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(string(audit.AppendRecord(nil, &r)))
-	f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, raw, error) VALUES (now(), 't', %d, 'x', 'key', '%s', '%s')", f.offset, raw, r.Tenant+"/"+strings.ReplaceAll(r.User, "'", "''")))
+	var rows []string
+	for _, r := range of {
+		f.offset++
+		r.Kind, r.SessionID, r.RecordID, r.TS = audit.KindSessionEnd, audit.NewID(time.Now()), audit.NewID(time.Now()), time.Now()
+		raw := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(string(audit.AppendRecord(nil, &r)))
+		rows = append(rows, fmt.Sprintf("(now(), 't', %d, 'x', 'key', '%s', '%s')", f.offset, raw, r.Tenant+"/"+strings.ReplaceAll(r.User, "'", "''")))
+	}
+	f.values("dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, raw, error)", rows)
 }
 
 // testEraseTenants erases one tenant's user, and leaves another's of the same
 // name; the one without a tenant too.
 func testEraseTenants(t *testing.T, f *fixture) {
+	var all []audit.Record
+	var rows []string
 	for _, tenant := range []string{"", "acme", "bank"} {
 		for _, user := range []string{"ann", "annabel"} {
-			f.ended(audit.Record{Tenant: tenant, User: user})
-			f.letter(audit.Record{Tenant: tenant, User: user})
-			f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, ts) VALUES ('%s/%s', 'r', '%[1]s', '%s', now())", tenant, user))
+			all = append(all, audit.Record{Tenant: tenant, User: user})
+			rows = append(rows, fmt.Sprintf("('%s/%s', 'r', '%[1]s', '%s', now())", tenant, user))
 		}
 	}
+	f.ended(all...)
+	f.letters(all...)
+	f.values("alerts (alert_id, rule, tenant, user, ts)", rows)
 	if _, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, "ann")); !errors.Is(err, retention.ErrTenants) {
 		t.Errorf("a user of three tenants: %v, want ErrTenants", err)
 	}
@@ -375,8 +393,7 @@ func testEraseTenants(t *testing.T, f *fixture) {
 // testEraseLetters erases a user of whom only dead letters are known.
 func testEraseLetters(t *testing.T, f *fixture) {
 	for _, user := range []string{`O'Hara & <son> \n`, "${database}", "a%sb"} {
-		f.letter(audit.Record{Tenant: "acme", User: user})
-		f.letter(audit.Record{Tenant: "acme", User: user + "2"})
+		f.letters(audit.Record{Tenant: "acme", User: user}, audit.Record{Tenant: "acme", User: user + "2"})
 		f.exec(`INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_key, raw) VALUES (now(), 't', 'x', '{"user" : "nobody"}')`)
 		done := f.erase(erasure(retention.HoldUser, user))
 		if done.Rows["dead_letters"] != 1 || len(done.Sessions) != 0 {
@@ -430,7 +447,9 @@ func testEraseHoldMeanwhile(t *testing.T, f *fixture) {
 // testEraseOthersHold leaves alerts and dead letters that are about something
 // else under a hold as well.
 func testEraseOthersHold(t *testing.T, f *fixture) {
-	erased, held, bob := f.ended(audit.Record{Tenant: "acme", User: "ann"}), f.ended(audit.Record{Tenant: "acme", User: "carol"}), f.ended(audit.Record{Tenant: "acme", User: "bob"})
+	all := f.ended(audit.Record{Tenant: "acme", User: "ann"}, audit.Record{Tenant: "acme", User: "carol"}, audit.Record{Tenant: "acme", User: "bob"})
+	erased, held, bob := all[0], all[1], all[2]
+	var alerts, events, letters []string
 	for i, of := range []struct{ id, session, user, details string }{
 		{"erased", erased.SessionID, "ann", ""},
 		{"both", "", "", erased.SessionID + " " + held.SessionID},
@@ -443,10 +462,13 @@ func testEraseOthersHold(t *testing.T, f *fixture) {
 		if of.id == "bank" {
 			tenant = of.id
 		}
-		f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts, details) VALUES ('%s', 'r', '%s', '%s', '%s', now(), '%s')", of.id, tenant, of.user, of.session, of.details))
-		f.exec(fmt.Sprintf("INSERT INTO audit.alert_events (event_id, alert_id, at, action) VALUES (generateUUIDv4(), '%s', now(), 'acknowledged')", of.id))
-		f.exec(fmt.Sprintf(`INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw, error) VALUES (now(), 't', %d, '%s', '{"tenant":"%s","user":"%s","text":"%s"}', '%s')`, i, of.session, tenant, of.user, of.details, of.id))
+		alerts = append(alerts, fmt.Sprintf("('%s', 'r', '%s', '%s', '%s', now(), '%s')", of.id, tenant, of.user, of.session, of.details))
+		events = append(events, fmt.Sprintf("(generateUUIDv4(), '%s', now(), 'acknowledged')", of.id))
+		letters = append(letters, fmt.Sprintf(`(now(), 't', %d, '%s', '{"tenant":"%s","user":"%s","text":"%s"}', '%s')`, i, of.session, tenant, of.user, of.details, of.id))
 	}
+	f.values("alerts (alert_id, rule, tenant, user, session_id, ts, details)", alerts)
+	f.values("alert_events (event_id, alert_id, at, action)", events)
+	f.values("dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw, error)", letters)
 	f.hold(retention.HoldSession, held.SessionID)
 	f.hold(retention.HoldUser, "bob")
 	f.hold(retention.HoldTenant, "bank")
@@ -460,7 +482,7 @@ func testEraseOthersHold(t *testing.T, f *fixture) {
 // testEraseAgainLater erases what was not refused however long retention did not
 // run, and alerts that a rule stored late.
 func testEraseAgainLater(t *testing.T, f *fixture) {
-	erased := f.ended(audit.Record{Tenant: "acme", User: "ann"})
+	erased := f.ended(audit.Record{Tenant: "acme", User: "ann"})[0]
 	f.erase(erasure(retention.HoldUser, "ann"))
 	f.insert(time.Now().Add(-5*day), erased)
 	f.once(f.job())
@@ -473,7 +495,7 @@ func testEraseAgainLater(t *testing.T, f *fixture) {
 	// An administrator's own table has rows of an erased session, and a record of another
 	// erased session arrives. The job erases again what no hold covers. Only the erasure
 	// knows whose rows and letters these are.
-	other := f.ended(audit.Record{Tenant: "bank", User: "bob"})
+	other := f.ended(audit.Record{Tenant: "bank", User: "bob"})[0]
 	f.erase(erasure(retention.HoldUser, "bob"))
 	f.exec("CREATE TABLE audit.notes (session_id String) ENGINE = MergeTree ORDER BY session_id")
 	defer f.exec("DROP TABLE audit.notes")

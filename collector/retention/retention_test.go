@@ -58,14 +58,23 @@ func (f *fixture) lookedAt(at time.Time) {
 	for tenant, keep := range f.keep.Tenants {
 		looks["'retention.tenants', '"+strings.ReplaceAll(tenant, "'", "''")+"'"] = keep
 	}
+	var rows []string
 	for rule, keep := range looks {
-		f.exec(fmt.Sprintf("INSERT INTO audit.retention_looks (rule, tenant, at, cutoff) VALUES (%s, fromUnixTimestamp64Milli(%d), fromUnixTimestamp64Milli(%d))", rule, at.UnixMilli(), at.Add(-keep).Truncate(day).UnixMilli()))
+		rows = append(rows, fmt.Sprintf("(%s, fromUnixTimestamp64Milli(%d), fromUnixTimestamp64Milli(%d))", rule, at.UnixMilli(), at.Add(-keep).Truncate(day).UnixMilli()))
 	}
+	f.values("retention_looks (rule, tenant, at, cutoff)", rows)
 }
 
 func (f *fixture) exec(sql string) {
 	f.t.Helper()
 	chdbtest.Query(f.t, f.dir, sql)
+}
+
+// values inserts rows into a table's columns. Each insert is a part on disk, which
+// costs, and is deleted from by itself.
+func (f *fixture) values(columns string, rows []string) {
+	f.t.Helper()
+	f.exec("INSERT INTO audit." + columns + " VALUES " + strings.Join(rows, ", "))
 }
 
 func (f *fixture) want(sql string, rows ...string) {
@@ -483,21 +492,24 @@ func testHolds(t *testing.T, f *fixture) {
 		age := 2100 * day
 		at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
 		var records []audit.Record
+		var alerts, letters []string
 		for i, user := range []string{"ann", "bob"} {
 			r := ingesttest.Call(1, "pipe_pane", at)
 			r.TS, r.Seq, r.Tenant, r.SessionID, r.User, r.Args = at, 0, "t"+user, audit.NewID(at), user, `{"output_path":"/tmp/a"}`
 			r.Policy, r.Risk = `{"decision":"deny","rule":"r"}`, `{"category":"execute","level":"high"}`
 			records = append(records, r)
-			f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts) VALUES ('a%d', 'r', '%s', '%s', '%s', fromUnixTimestamp64Micro(%d))", i, r.Tenant, user, r.SessionID, at.UnixMicro()))
-			f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw) VALUES (fromUnixTimestamp64Micro(%d), 't', %d, '%s', 'x')", at.UnixMicro(), i, r.SessionID))
+			alerts = append(alerts, fmt.Sprintf("('a%d', 'r', '%s', '%s', '%s', fromUnixTimestamp64Micro(%d))", i, r.Tenant, user, r.SessionID, at.UnixMicro()))
+			letters = append(letters, fmt.Sprintf("(fromUnixTimestamp64Micro(%d), 't', %d, '%s', 'x')", at.UnixMicro(), i, r.SessionID))
 		}
 		f.insert(at, records...)
 		held, other := records[0], records[1]
 		// About several sessions; of a user's session of which nothing else is here; and
 		// what no hold is about.
 		for id, of := range map[string][2]string{"several": {"", ""}, "gone": {held.User, "gone"}} {
-			f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts) VALUES ('%s', 'r', '%s', '%s', '%s', fromUnixTimestamp64Micro(%d))", id, other.Tenant, of[0], of[1], at.UnixMicro()))
+			alerts = append(alerts, fmt.Sprintf("('%s', 'r', '%s', '%s', '%s', fromUnixTimestamp64Micro(%d))", id, other.Tenant, of[0], of[1], at.UnixMicro()))
 		}
+		f.values("alerts (alert_id, rule, tenant, user, session_id, ts)", alerts)
+		f.values("dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw)", letters)
 		f.exec(fmt.Sprintf("INSERT INTO audit.alert_marks (name, kind, upto, at) VALUES ('r', 'run', fromUnixTimestamp64Micro(%[1]d), fromUnixTimestamp64Micro(%[1]d))", at.UnixMicro()))
 		h := retention.Hold{ID: uuid.New(), Kind: tt.kind(held), Value: tt.value(held), Who: "eve", Reason: "case 7", At: time.Now()}
 		if n, err := h.Records(t.Context(), f.db); n != 1 || err != nil {
@@ -607,7 +619,7 @@ func testManyHolds(t *testing.T, f *fixture) {
 	f.once(f.job())
 	f.want("SELECT session_id FROM audit.events", held)
 	f.want("SELECT raw FROM audit.dead_letters", held)
-	f.erase(erasure(retention.HoldSession, f.ended(audit.Record{Tenant: "acme"}).SessionID))
+	f.erase(erasure(retention.HoldSession, f.ended(audit.Record{Tenant: "acme"})[0].SessionID))
 	f.want("SELECT session_id FROM audit.events", held)
 }
 
