@@ -402,8 +402,13 @@ func TestRun(t *testing.T) {
 		go func() { done <- f.Run(ctx) }()
 		<-time.After(time.Second)
 		synctest.Wait()
-		if st := f.Status(); st.Err == nil || st.Failing.IsZero() || !st.Upto.IsZero() {
-			t.Errorf("while the log fails the status is %+v", st)
+		first := f.Status()
+		if first.Err == nil || first.Failing.IsZero() || !first.Upto.IsZero() {
+			t.Errorf("while the log fails the status is %+v", first)
+		}
+		<-time.After(10 * time.Minute)
+		if st := f.Status(); st.Err == nil || !st.Failing.Equal(first.Failing) {
+			t.Errorf("later it fails since %v, want %v: %v", st.Failing, first.Failing, st.Err)
 		}
 		l.mu.Lock()
 		l.fail = ""
