@@ -263,6 +263,27 @@ func TestReplayOfDetections(t *testing.T) {
 	}
 }
 
+// Conditions on arguments and counters hold in any order, and one detection is enough
+// to leave open what a call may do.
+func TestReplayInAnyOrder(t *testing.T) {
+	p := load(t, `{"version":"1","default":"allow","tools":{"pay":{"rules":[{"name":"sum","conditions":[
+		{"path":"args.kind","op":"eq","value":"x"},{"path":"state.pay.sum","op":"neq","value":2},{"path":"args.to","op":"eq","value":"y"}],
+		"state":{"counter":"sum","window":"day","increment_from":"args.amount"}}]}},"auditproxy":{"deny_detections":["kill"]}}`, "p.json")
+	h := histories()
+	for _, tt := range []struct{ args, want string }{
+		{`{"kind":"x","to":"z","amount":1}`, "deny"}, {`{"kind":"z","to":"y","amount":1}`, "deny"}, {`{"kind":"x","to":"y","amount":2}`, "allow"}, {`{"kind":"x","to":"y","amount":9}`, "deny"},
+	} {
+		if got := replayOne(p, "pay", tt.args, time.Unix(0, 0), h); got.Action.String() != tt.want || got.Unknown != "" {
+			t.Errorf("%s: %+v, want %s", tt.args, got, tt.want)
+		}
+	}
+	var d [1]policy.Replayed
+	p.Replay([]policy.Recorded{{Call: policy.Call{Tool: "other"}, Unseen: true}}, time.Unix(0, 0), h, d[:])
+	if d[0].Unknown != policy.UnknownEffects {
+		t.Errorf("a call whose effects are not all known: %+v", d[0])
+	}
+}
+
 // A limit by an amount counts whole numbers only, also when calls are replayed.
 func TestReplayOfAmounts(t *testing.T) {
 	p := load(t, `{"version":"1","default":"allow","tools":{"pay":{"rules":[{"name":"sum","conditions":[{"path":"state.pay.sum","op":"lte","value":5}],
