@@ -176,6 +176,7 @@ func TestStore(t *testing.T) {
 	t.Run("removed", func(t *testing.T) { testRemoved(t, f) })
 	t.Run("many sessions", func(t *testing.T) { testManySessions(t, f) })
 	t.Run("unnamed", func(t *testing.T) { testUnnamed(t, f) })
+	t.Run("one of many rewritten", func(t *testing.T) { testOneRewritten(t, f, records) })
 }
 
 // testOverview compares every number with a count over the records.
@@ -1011,6 +1012,19 @@ func testRewritten(t *testing.T, f fixture, records []audit.Record) {
 	lines, err := f.Calls(t.Context(), store.Filter{Kind: "anomaly"}, store.Page{Limit: 1})
 	if err != nil || len(lines.Lines) != 1 || !lines.Older {
 		t.Errorf("Calls = %+v, %v, want one of two versions", lines, err)
+	}
+}
+
+// testOneRewritten stores a record again among 3000 sessions, of which each has a number
+// from two places: more than are looked at by their ids.
+func testOneRewritten(t *testing.T, f fixture, records []audit.Record) {
+	forged := records[len(records)-1]
+	forged.Anomalies = []string{"bare_cr"}
+	f.insert(t, 1_000_000, forged)
+	f.exec(t, "INSERT INTO audit.events (session_id, seq, ts, ingested_at, record_id, kafka_offset) "+
+		"SELECT concat('00', leftPad(toString(number % 3000), 4, '0')), 0, now64(6) - INTERVAL 1 HOUR, now64(3), toUUID('019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e'), number FROM numbers(6000)")
+	if got, err := f.Attention(t.Context(), week); err != nil || len(got.Failed) > 0 || got.Rewrites.Records != 1 {
+		t.Errorf("Rewrites = %+v, %v, %v, want 1", got.Rewrites, err, got.Failed)
 	}
 }
 
