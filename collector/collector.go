@@ -109,6 +109,3 @@ func (c *Collector) Behind() bool { return c.metrics.waiting.total() >= behindAt
 // EngineRestarts counts a restart of the local engine that the collector writes
 // to.
 func (c *Collector) EngineRestarts() { c.metrics.engineRestarts.Inc() }
-
-// Ready returns the errors of the parts that fail, nil if records flow.
-func (c *Collector) Ready() error { return errorsOf(c.Failing()) }

@@ -33,6 +33,9 @@ type bench struct {
 	commitErr error
 }
 
+// Ready returns the errors of the parts that fail, nil if records flow.
+func (c *Collector) Ready() error { return errorsOf(c.Failing()) }
+
 // start runs a pipeline inside a synctest bubble.
 func start(t *testing.T, rows int, store *fakeStore) *bench {
 	t.Helper()
