@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,6 +117,11 @@ func TestRead(t *testing.T) {
 	}
 	if found, err := src.Find(t.Context(), "other", at[4]); found != nil || err != nil {
 		t.Errorf("Find of another tenant = %+v, %v", found, err)
+	}
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found, err := src.Find(away, "acme", at[4]); found != nil || err == nil {
+		t.Errorf("Find without an answer = %+v, %v", found, err)
 	}
 
 	// Someone changes a record in the database.
