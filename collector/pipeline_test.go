@@ -327,10 +327,10 @@ func TestOversizeBatch(t *testing.T) {
 
 // TestRowTooLarge has rows for which the store lacks memory alone, while it takes others:
 // they become dead letters, the first one after a minute and the others soon, and hold
-// up nothing. Where it lacks memory for all rows, none does.
+// up nothing, also where one is the first row of all. Where it lacks memory for all rows,
+// none does.
 func TestRowTooLarge(t *testing.T) {
-	huge := []int{7, 20, 21, 33}
-	send := func(b *bench, from, to int) {
+	send := func(b *bench, from, to int, huge ...int) {
 		for i := from; i <= to; i++ {
 			tool := goodTool
 			if slices.Contains(huge, i) {
@@ -339,11 +339,14 @@ func TestRowTooLarge(t *testing.T) {
 			b.send(i, tool)
 		}
 	}
-	for _, batch := range []int{1, 40} {
+	for _, tt := range []struct {
+		batch int
+		huge  []int
+	}{{1, []int{7, 20, 21, 33}}, {40, []int{7, 20, 21, 33}}, {40, []int{1, 2, 21, 22}}} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFakeStore()
+			batch, store := tt.batch, newFakeStore()
 			b := start(t, batch, store)
-			go send(b, 1, 40)
+			go send(b, 1, 40, tt.huge...)
 			<-time.After(50 * time.Second)
 			if _, l := store.stored(); l > 0 {
 				t.Errorf("in batches of %d: %d dead letters within a minute: others may have had the memory", batch, l)
@@ -355,24 +358,26 @@ func TestRowTooLarge(t *testing.T) {
 			b.end()
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		store := newFakeStore()
-		b := start(t, 1, store)
-		send(b, 1, 3)
-		<-time.After(time.Minute)
-		store.mu.Lock()
-		store.always = full
-		store.mu.Unlock()
-		go send(b, 4, 6)
-		<-time.After(time.Hour)
-		b.want(t, []int{1, 2, 3}, 3, 0)
-		store.mu.Lock()
-		store.always = none
-		store.mu.Unlock()
-		<-time.After(time.Minute)
-		b.want(t, []int{1, 2, 3, 4, 5, 6}, 6, 0)
-		b.end()
-	})
+	for _, taken := range []int{0, 3} { // before
+		synctest.Test(t, func(t *testing.T) {
+			store := newFakeStore()
+			b := start(t, 1, store)
+			send(b, 1, taken)
+			<-time.After(time.Minute)
+			store.mu.Lock()
+			store.always = full
+			store.mu.Unlock()
+			go send(b, taken+1, 6)
+			<-time.After(time.Hour)
+			b.want(t, []int{1, 2, 3}[:taken], taken, 0)
+			store.mu.Lock()
+			store.always = none
+			store.mu.Unlock()
+			<-time.After(time.Minute)
+			b.want(t, []int{1, 2, 3, 4, 5, 6}, 6, 0)
+			b.end()
+		})
+	}
 }
 
 // TestOversizeLetters checks the same of dead letters.

@@ -34,7 +34,8 @@ type writer struct {
 
 	mu       sync.Mutex // guards the rest
 	good     accepted
-	tooLarge int64 // size of the smallest row for which alone the store lacked memory; 0: none
+	untried  accepted // the smallest row of batches that are inserted in halves, until one is good
+	tooLarge int64    // size of the smallest row for which alone the store lacked memory; 0: none
 }
 
 // An accepted is a row that the store took, with its arrival time.
@@ -166,6 +167,7 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 		return nil, ok
 	case oversize != nil:
 		w.log.Warn("store lacks memory for a batch; it is inserted in halves", zap.Int("records", len(rows)), zap.Error(oversize))
+		w.keepSmallest(rows, at)
 	case len(rows) == 1:
 		return []ingest.DeadLetter{ingest.Refused(&rows[0], poison, at)}, true
 	case ctx.Err() != nil:
@@ -212,7 +214,7 @@ func (w *writer) insertRows(ctx context.Context, rows []ingest.Row, at time.Time
 	if err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.good = accepted{[]ingest.Row{rows[0]}, at}
+		w.good, w.untried = accepted{[]ingest.Row{rows[0]}, at}, accepted{}
 		if w.tooLarge > 0 && slices.ContainsFunc(rows, func(r ingest.Row) bool { return r.Size() >= w.tooLarge }) {
 			w.tooLarge = 0
 		}
@@ -233,20 +235,24 @@ const (
 
 // isTooLarge counts an attempt to store r, for which the store lacked memory, and
 // reports whether it was the last one: that goes on, and the store takes a row that it
-// took before. Of several such rows, which one producer can send, only the first one
-// is tried for long, because the others of its partition wait.
+// took before, or the smallest of the batches that were halved. Of several such rows,
+// which one producer can send, only the first one is tried for long, because the others
+// of its partition wait.
 func (w *writer) isTooLarge(ctx context.Context, r *ingest.Row, l *lack) bool {
 	if l.attempts++; l.attempts == 1 {
 		l.since = time.Now()
 	}
 	w.mu.Lock()
 	good, again := w.good, w.tooLarge > 0 && r.Size() >= w.tooLarge/2
+	if len(good.rows) == 0 {
+		good = w.untried
+	}
 	w.mu.Unlock()
 	if l.attempts < fewAttempts || !again && time.Since(l.since) < patience {
 		return false
 	}
-	if len(good.rows) > 0 && w.insertRows(context.WithoutCancel(ctx), good.rows, good.at) != nil {
-		return false
+	if len(good.rows) == 0 || w.insertRows(context.WithoutCancel(ctx), good.rows, good.at) != nil {
+		return false // it may lack memory for any
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,6 +260,22 @@ func (w *writer) isTooLarge(ctx context.Context, r *ingest.Row, l *lack) bool {
 		w.tooLarge = size
 	}
 	return true
+}
+
+// keepSmallest keeps the smallest of rows for isTooLarge, which otherwise knows of no row
+// that the store takes. It is stored again with its half, and collapses.
+func (w *writer) keepSmallest(rows []ingest.Row, at time.Time) {
+	i := 0
+	for j := range rows {
+		if rows[j].Size() < rows[i].Size() {
+			i = j
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.good.rows) == 0 && (len(w.untried.rows) == 0 || rows[i].Size() < w.untried.rows[0].Size()) {
+		w.untried = accepted{[]ingest.Row{rows[i]}, at}
+	}
 }
 
 // samples is how many rows of a refused batch are tried one by one.
