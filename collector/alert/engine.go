@@ -115,8 +115,12 @@ type Engine struct {
 	swept bool            // a sweep ended, and its failure is closed; of seek's goroutine
 	slice time.Duration   // of the next sweep, see sweepFirst; of seek's goroutine
 
-	covered map[string]bool // dead runs from whose marks on the sweep that failed last was to read; of seek's goroutine
+	covered map[string]bool  // dead runs from whose marks on the sweep that failed last was to read; of seek's goroutine
+	ahead   map[string]still // open marks that are ahead of this clock, by run; of seek's goroutine
 }
+
+// still is since when a mark is the same.
+type still struct{ at, since time.Time }
 
 // An arrival is a batch that is being stored, or was stored and is in the queue.
 type arrival struct {
@@ -155,7 +159,7 @@ func New(c Config) (*Engine, error) {
 		c.Log = zap.NewNop()
 	}
 	e := &Engine{
-		Config: c, pending: map[uint64]arrival{}, failed: map[string]int{}, due: map[string]time.Time{}, sound: map[string]bool{}, slice: sweepFirst, covered: map[string]bool{},
+		Config: c, pending: map[uint64]arrival{}, failed: map[string]int{}, due: map[string]time.Time{}, sound: map[string]bool{}, slice: sweepFirst, covered: map[string]bool{}, ahead: map[string]still{},
 		queue: make(chan batch, queued), wake: make(chan struct{}, 1), storing: make(chan struct{}, 1), metrics: newMetrics(),
 	}
 	for _, r := range c.Rules.all {

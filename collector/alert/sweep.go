@@ -102,7 +102,7 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		if m.Kind != MarkRun || m.Closed || m.Name == e.Name {
 			continue
 		}
-		dead := e.Dead(m.Name) || e.Now().Sub(m.At) > staleAfter
+		dead := e.isStale(m) || e.Dead(m.Name)
 		if !dead {
 			delete(e.covered, m.Name) // it may store more, with a clock that is behind
 		} else {
@@ -137,6 +137,23 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		return nil
 	}
 	return e.Keeper.SetMarks(ctx, left)
+}
+
+// isStale reports whether a run has written no mark for long. A mark that is ahead of this
+// clock was written by a clock that is wrong, or was: it is old once it has been the same
+// for that long.
+func (e *Engine) isStale(m Mark) bool {
+	now := e.Now()
+	if now.Sub(m.At) > -aheadMost {
+		delete(e.ahead, m.Name)
+		return now.Sub(m.At) > staleAfter
+	}
+	seen, ok := e.ahead[m.Name]
+	if !ok || !seen.at.Equal(m.At) {
+		seen = still{m.At, now}
+		e.ahead[m.Name] = seen
+	}
+	return now.Sub(seen.since) > staleAfter
 }
 
 // notAhead returns how far all was seen, of a mark that says so: a mark that is ahead of

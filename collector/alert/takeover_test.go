@@ -266,8 +266,8 @@ func TestClockSetBack(t *testing.T) {
 // what arrives then has the right time, is reported as late, is evaluated if the run dies
 // at once, and scheduled rules look for it, also those of a run that starts later.
 func TestClockWasAhead(t *testing.T) {
-	for _, by := range []time.Duration{10 * time.Minute, 3 * time.Hour, 2 * 365 * 24 * time.Hour} {
-		for _, restart := range []bool{false, true} {
+	for _, by := range []time.Duration{20 * time.Minute, 3 * time.Hour, 2 * 365 * 24 * time.Hour} {
+		for _, restart := range []string{"", "at once", "after a mark"} { // without an end, as by a kill
 			synctest.Test(t, func(t *testing.T) {
 				s := newFakeStore()
 				var ahead atomic.Int64
@@ -277,9 +277,11 @@ func TestClockWasAhead(t *testing.T) {
 				e := engine(t, s, "a", clock, measured)
 				stop := start(t, e)
 				s.collect(e, 1)
-				wait(t, 5*time.Minute)
+				wait(t, 5*time.Minute+500*time.Millisecond) // between ticks
 				ahead.Store(0)
+				s.mu.Lock()
 				before := len(s.asked)
+				s.mu.Unlock()
 				at := time.Now()
 				arrived, end := e.Begin()
 				if err := e.Visible(t.Context(), arrived); err != nil {
@@ -289,22 +291,27 @@ func TestClockWasAhead(t *testing.T) {
 				if off := arrived.Sub(at).Abs(); off > time.Second {
 					t.Errorf("%v ahead: a record arrives at a time that is %v off", by, off)
 				}
+				s.mu.Lock()
 				if len(s.late) != 1 {
 					t.Errorf("%v ahead: late %v, want what readers have passed", by, s.late)
 				}
-				if restart {
+				s.mu.Unlock()
+				if restart == "after a mark" {
+					wait(t, 10*time.Second)
+				}
+				if restart != "" {
 					stop()
 					e = engine(t, s, "b", clock)
 					stop = start(t, e)
 				}
-				wait(t, 5*time.Minute)
+				wait(t, 8*time.Minute) // a killed run's mark holds rules back for three
 				s.mu.Lock()
 				asked := s.asked[before:]
 				s.mu.Unlock()
 				if len(asked) < 4 || asked[0].After(at) || time.Since(asked[len(asked)-1]) > 5*time.Minute {
-					t.Errorf("%v ahead: the questions were since %v, want one from before %v, then only what is new", by, asked, at)
+					t.Errorf("%v ahead, restarted %q: the questions were since %v, want one from before %v, then only what is new", by, restart, asked, at)
 				}
-				if !restart {
+				if restart == "" {
 					for rule, lag := range gathered(t, registry, "auditcollector_rule_lag_seconds") {
 						if lag > 60 {
 							t.Errorf("%v ahead: rule %s is late by %v s", by, rule, lag)
