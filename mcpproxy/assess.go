@@ -182,9 +182,8 @@ func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Resu
 	if inner {
 		return
 	}
-	isRelay := func(tool string) bool { return g.riskTool(tool).Relays() }
-	has, relays := mayHaveOperations(args), isRelay(name)
-	if !has && !relays {
+	has := mayHaveOperations(args)
+	if !has && !audit.Relays(name) {
 		return
 	}
 	// Arguments that are not strict JSON are ambiguous, and refused. The strings
@@ -195,7 +194,7 @@ func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Resu
 	if has {
 		ops, ok = audit.InnerOperations(text, max(maxOperations-len(g.asked.calls), 1))
 	}
-	ops, ok = audit.WithRelayed(ops, ok, name, text, maxOperations, isRelay)
+	ops, ok = audit.WithRelayed(ops, ok, name, text, maxOperations)
 	if !ok {
 		g.refuse(policy.RuleOversize, policy.UnknownOperations)
 		return

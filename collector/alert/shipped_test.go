@@ -18,7 +18,7 @@ import (
 )
 
 // TestShippedOnOperations checks what the rules on operations find and what not, in
-// a call of its own, inside a batch, and inside a batch in a batch.
+// a call of its own, inside a batch, inside a batch in a batch, and relayed.
 func TestShippedOnOperations(t *testing.T) {
 	rules := shipped(t, paths)
 	tested := map[string]bool{}
@@ -45,6 +45,8 @@ func TestShippedOnOperations(t *testing.T) {
 					"a call":             {tool, args},
 					"a batch":            {"call_tools_batch", once},
 					"a batch in a batch": {"call_tools_batch", twice},
+					"a relayed call":     {"call_tool", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args)},
+					"a relayed batch":    {"call_tool", fmt.Sprintf(`{"name":"call_tools_batch","arguments":%s}`, once)},
 				} {
 					if got, want := fired(rules, call(1, row.tool, row.args))[rule], f.Name == "fires"; got != want {
 						t.Errorf("%s in %s: %s: fires %v, want %v", rule, in, strings.TrimSpace(line), got, want)

@@ -23,7 +23,7 @@ func specialOf(list []token, c Category) (s special) {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(list, func(t token) bool { return slices.Contains(words, t.word) })
 	}
-	s.program, s.relays = programOf(list), relays(list)
+	s.program = programOf(list)
 	s.database = has("sql", "db", "database", "pg", "postgres", "postgresql", "mysql", "mariadb", "sqlite", "clickhouse", "bigquery", "snowflake", "duckdb", "mssql", "sqlserver", "redshift", "cockroach", "trino")
 	s.mongo = has("mongo", "mongodb")
 	if c == Read {
@@ -40,23 +40,6 @@ func specialOf(list []token, c Category) (s special) {
 	s.shares = has("update", "edit", "modify", "set", "change", "patch") && has("repo", "repository", "project", "bucket", "dataset", "database", "instance", "gist", "visibility")
 	s.moves = has("ref", "reference", "branch")
 	return s
-}
-
-// relays reports whether a name says that the tool calls any other tool, and nothing else.
-func relays(list []token) bool {
-	verb, noun := false, false
-	for _, t := range list {
-		switch t.word {
-		case "call", "invoke", "execute", "exec", "run", "use", "dispatch", "forward", "proxy", "relay":
-			verb = true
-		case "tool", "tools", "mcp":
-			noun = true
-		case "server", "remote", "by", "name", "with", "args", "arguments", "direct", "a", "any", "the":
-		default:
-			return false
-		}
-	}
-	return verb && noun
 }
 
 // programOf returns the program, and its command, that a tool with a name of these words

@@ -1,5 +1,7 @@
 package risk
 
+import "auditproxy/schemas/audit"
+
 // A Tool is a compiled definition. It is immutable.
 type Tool struct {
 	Name     string // as the server has it
@@ -15,9 +17,6 @@ type Tool struct {
 	special    special
 	configured map[string]argument // by the operator
 }
-
-// Relays reports whether the tool calls another one, which its arguments name.
-func (t *Tool) Relays() bool { return t.special.relays }
 
 // Tool compiles the definition of the tool called name: its entry in the answer
 // to tools/list, JSON that the server controls; nil if there is none.
@@ -85,6 +84,7 @@ func (a *Assessor) compile(name string, definition []byte) *Tool {
 		}
 	}
 	t.special = specialOf(split, called.category)
+	t.special.relays = audit.Relays(name)
 	for _, w := range split {
 		switch w.word {
 		case "buffer", "clipboard", "stdin", "tty", "pty":

@@ -17,8 +17,9 @@ type Operation struct {
 	Target string
 	Args   JSON // the operation's own redacted arguments
 	// Path is "" for the call itself, else the operation's location, as in
-	// "operations[3].arguments.operations[0]". The client chooses the names in it, so
-	// that two operations can have the same; beyond maxPath its middle is left out.
+	// "operations[3].arguments.operations[0]"; of one that a tool relays, that of its
+	// name, as in "name". The client chooses the names in it, so that two operations can
+	// have the same; beyond maxPath its middle is left out.
 	Path      string
 	Candidate bool // another reading of the same bytes, see Record.Candidates
 }
@@ -35,8 +36,8 @@ const (
 
 // Operations lists the operations of r's call: the call itself, every item of
 // an `operations` list in its arguments that has a string `tool` in it, at any
-// depth, and the same for every candidate. A candidate without arguments of its
-// own has the call's. It is empty for a record that is not about a call.
+// depth, what these relay, and the same for every candidate. A candidate without
+// arguments of its own has the call's. It is empty for a record that is not about a call.
 //
 // An item with duplicate `tool` members is one operation for each: most servers
 // run the last, the others are candidates.
@@ -46,13 +47,13 @@ const (
 // first and the last tool of an item, in more than keptLists lists, or, in a record that
 // no proxy writes, after its first keptReading readings of the same arguments.
 func Operations(r *Record) []Operation {
-	return listOperations(r, &room{path: maxPath, args: maxLateArgs, paths: math.MaxInt})
+	return listOperations(r, &room{path: maxPath, args: maxLateArgs, paths: math.MaxInt, readings: maxReadings})
 }
 
 // WholeOperations is Operations as older versions listed them: paths and arguments of
-// any length, up to what no database stored.
+// any length, up to what no database stored, and nothing that a tool relays.
 func WholeOperations(r *Record) []Operation {
-	return listOperations(r, &room{path: math.MaxInt, args: math.MaxInt, paths: maxWhole})
+	return listOperations(r, &room{path: math.MaxInt, args: math.MaxInt, paths: maxWhole, readings: -1})
 }
 
 // room is what operations may still take, in bytes.
@@ -60,6 +61,8 @@ type room struct {
 	path  int // each path
 	paths int // all of them
 	args  int // the arguments of late candidates
+
+	readings int // how many, of calls that are relayed; -1: these are not listed
 }
 
 func listOperations(r *Record, left *room) []Operation {
@@ -67,6 +70,7 @@ func listOperations(r *Record, left *room) []Operation {
 		return nil
 	}
 	ops := []Operation{{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}}
+	ops = left.appendRelayed(ops, ops[0], "", false, 0)
 	ops = appendInner(ops, r.Args, r.Method, false, left)
 	for n, c := range r.Candidates {
 		op := Operation{Method: c.Method, Tool: c.Tool, Target: c.Target, Args: c.Args, Candidate: true}
@@ -74,7 +78,8 @@ func listOperations(r *Record, left *room) []Operation {
 		if c.Args == "" { // whose operations are there already
 			op.Args = left.late(n >= keptReading, r.Args)
 		}
-		ops = appendInner(append(ops, op), c.Args, c.Method, true, left)
+		ops = left.appendRelayed(append(ops, op), op, "", true, 0)
+		ops = appendInner(ops, c.Args, c.Method, true, left)
 		for i := range ops[from:] {
 			ops[from+i].Candidate = true
 		}
@@ -101,6 +106,69 @@ func InnerOperations(args JSON, most int) (ops []Operation, ok bool) {
 	w := operationWalk{b: jsontext.Strict(args), most: most, every: true}
 	w.value(w.b.Start(), 0, false)
 	return w.ops, !w.missed
+}
+
+// WithRelayed returns the operations of InnerOperations, and those that the call of a
+// tool and these relay, as call_tool does with {"name": "kill_server", "arguments": {}}:
+// each name with each value that some server could take. ok is false if not all are
+// listed, of which there are at most most. They may alias args, and have no Path.
+func WithRelayed(ops []Operation, ok bool, tool string, args JSON, most int) ([]Operation, bool) {
+	relayed, all := relayedOperations(nil, tool, args, 0)
+	ok = ok && all
+	for _, op := range ops {
+		if ok = ok && len(ops)+len(relayed) <= most; !ok {
+			break
+		}
+		more, all := relayedOperations(nil, op.Tool, op.Args, 0)
+		relayed, ok = append(relayed, more...), all
+	}
+	return append(ops, relayed...), ok
+}
+
+func relayedOperations(ops []Operation, tool string, args JSON, depth int) (_ []Operation, ok bool) {
+	if !Relays(tool) {
+		return ops, true
+	}
+	tools, values, ok := relayed(args)
+	if !ok || depth == maxRelays || len(tools)*len(values) > maxReadings-len(ops) {
+		return ops, false
+	}
+	for _, t := range tools {
+		for _, value := range values {
+			ops = append(ops, Operation{Tool: t.text, Args: JSON(value.text)})
+			var all bool
+			ops, all = relayedOperations(ops, t.text, JSON(value.text), depth+1)
+			ok = ok && all
+		}
+	}
+	return ops, ok
+}
+
+// appendRelayed appends what the call of op relays, and what that relays. base is where
+// its arguments are. isLate: their arguments are listed while there is room.
+func (left *room) appendRelayed(ops []Operation, op Operation, base string, isLate bool, depth int) []Operation {
+	if left.readings < 0 || depth == maxRelays || !Relays(op.Tool) {
+		return ops
+	}
+	tools, values, _ := relayed(op.Args)
+	if len(tools) == 0 {
+		return ops
+	}
+	if n := len(tools) * len(values); n > 1 {
+		if n > left.readings { // the last ones are what most servers read
+			tools, values, n = tools[len(tools)-1:], values[len(values)-1:], 1
+		}
+		left.readings = max(left.readings-n, 0)
+	}
+	for i, t := range tools {
+		for j, value := range values {
+			is := Operation{Method: op.Method, Tool: t.text, Path: base + t.name}
+			is.Candidate = op.Candidate || i < len(tools)-1 || j < len(values)-1
+			is.Args = left.late(isLate || is.Candidate, JSON(value.text))
+			ops = left.appendRelayed(append(ops, is), is, base+value.name+".", isLate || is.Candidate, depth+1)
+		}
+	}
+	return ops
 }
 
 // appendInner appends the operations in args, of a candidate or of the call.
@@ -265,6 +333,11 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		}
 	}
 	w.ops = slices.Insert(w.ops, at, tools...)
+	for n := range tools {
+		if !w.every {
+			w.ops = w.left.appendRelayed(w.ops, tools[n], where+".arguments.", w.lists > keptLists || tools[n].Candidate, 0)
+		}
+	}
 	for _, other := range args[1:] {
 		for n := range tools {
 			tools[n].Args = other

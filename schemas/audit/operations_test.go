@@ -68,6 +68,31 @@ func TestOperations(t *testing.T) {
 			[]string{` tools/call z {"operations":[{"tool":"a","arguments":{}}]}`, `operations[0] tools/call a {}`,
 				`? tools/call y {"operations":[{"tool":"a","arguments":{}}]}`,
 				`? tools/call z {"operations":[{"tool":"b","arguments":{"x":1}}]}`, `?operations[0] tools/call b {"x":1}`}},
+		{"it lists what a tool relays", audit.Record{Kind: audit.KindCall, Method: call, Tool: "call_tool",
+			Args: `{"name":"pipe_pane","arguments":{"output_path":"/x"}}`},
+			[]string{` tools/call call_tool {"name":"pipe_pane","arguments":{"output_path":"/x"}}`, `name tools/call pipe_pane {"output_path":"/x"}`}},
+		{"it lists what a relayed tool relays, and operations", audit.Record{Kind: audit.KindCall, Method: call, Tool: "callTool",
+			Args: `{"toolName":"call_tool","args":{"name":"batch","arguments":{"operations":[{"tool":"a"}]}}}`},
+			[]string{` tools/call callTool {"toolName":"call_tool","args":{"name":"batch","arguments":{"operations":[{"tool":"a"}]}}}`,
+				`toolname tools/call call_tool {"name":"batch","arguments":{"operations":[{"tool":"a"}]}}`,
+				`args.name tools/call batch {"operations":[{"tool":"a"}]}`,
+				`args.arguments.operations[0] tools/call a `}},
+		{"it lists what an operation relays", audit.Record{Kind: audit.KindCall, Method: call, Tool: "batch",
+			Args: `{"operations":[{"tool":"call_tool","arguments":{"name":"a","arguments":"{\"x\":1}"}}]}`},
+			[]string{` tools/call batch {"operations":[{"tool":"call_tool","arguments":{"name":"a","arguments":"{\"x\":1}"}}]}`,
+				`operations[0] tools/call call_tool {"name":"a","arguments":"{\"x\":1}"}`, `operations[0].arguments.name tools/call a {"x":1}`}},
+		{"it lists every reading of what is relayed", audit.Record{Kind: audit.KindCall, Method: call, Tool: "call_tool",
+			Args: `{"name":"a","tool":"b","arguments":{}}`},
+			[]string{` tools/call call_tool {"name":"a","tool":"b","arguments":{}}`, `?name tools/call a {}`, `tool tools/call b {}`}},
+		{"it lists what another reading of an operation relays", audit.Record{Kind: audit.KindCall, Method: call, Tool: "batch",
+			Args: `{"operations":[{"tool":"call_tool","tool":"b","arguments":{"name":"a"}}]}`},
+			[]string{` tools/call batch {"operations":[{"tool":"call_tool","tool":"b","arguments":{"name":"a"}}]}`,
+				`?operations[0] tools/call call_tool {"name":"a"}`, `operations[0] tools/call b {"name":"a"}`, `?operations[0].arguments.name tools/call a `}},
+		{"it lists what a candidate relays", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z", Args: `{"name":"a"}`,
+			Candidates: []audit.Candidate{{Method: call, Tool: "call_tool"}}},
+			[]string{` tools/call z {"name":"a"}`, `? tools/call call_tool {"name":"a"}`, `?name tools/call a `}},
+		{"it lists nothing that another tool names", audit.Record{Kind: audit.KindCall, Method: call, Tool: "create_tool", Args: `{"name":"a"}`},
+			[]string{` tools/call create_tool {"name":"a"}`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, show(audit.Operations(&tt.r))); diff != "" {
@@ -99,6 +124,10 @@ func TestOperationsAreBounded(t *testing.T) {
 		{"below a long name", audit.Record{Args: audit.JSON(`{"` + long + `":{"operations":[` + items(8000) + `]}}`)}, 8001},
 		{"below many names", audit.Record{Args: audit.JSON(strings.Repeat(`{"`+long[:400]+`":`, 100) + `{"operations":[` + items(8000) + `]}` + strings.Repeat("}", 100))}, 8001},
 		{"an item with many names of tools", audit.Record{Args: audit.JSON(`{"operations":[{"arguments":{"k":"` + long + `"}` + tools(6000) + `}]}`)}, 6001},
+		{"a relayed call with many names", audit.Record{Tool: "call_tool", Args: audit.JSON(`{"arguments":{"k":"` + long + `"}` + tools(6000) + `}`)}, 2},
+		{"a relayed call with some names", audit.Record{Tool: "call_tool", Args: audit.JSON(`{"arguments":{"k":"` + long + long + `"}` + tools(60) + `}`)}, 61},
+		{"relayed calls in relayed calls", audit.Record{Tool: "call_tool", Args: audit.JSON(strings.Repeat(`{"name":"call_tool","arguments":`, 80) + `{"k":"` + long + `"}` + strings.Repeat("}", 80))}, 5},
+		{"relayed calls in operations in operations", audit.Record{Args: nested(40, long[:4096]), Tool: "batch"}, 41},
 		{"many candidates", audit.Record{Args: audit.JSON(`{"k":"` + long + `"}`), Candidates: slices.Repeat([]audit.Candidate{{Method: "a"}}, 7000)}, 7001},
 		{"a candidate with operations in operations", audit.Record{Candidates: []audit.Candidate{{Method: "a", Args: nested(80, long)}}}, 82},
 	} {
@@ -132,8 +161,11 @@ func TestNothingHidesACandidate(t *testing.T) {
 	deep := audit.JSON(strings.Repeat(`{"operations":[{"tool":"a","arguments":`, 80) + `{"k":"` + strings.Repeat("k", 100_000) + `"}` + strings.Repeat("}]}", 80))
 	item := audit.JSON(`{"operations":[{"tool":"pipe_pane"` + strings.Repeat(`,"tool":"x"`, 100) + `,"arguments":{"output_path":"/etc/cron.d/x","k":"` + strings.Repeat("k", 100_000) + `"}}]}`)
 	for name, r := range map[string]audit.Record{
-		"another reading":        {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/x"}`}}},
-		"an operation of one":    {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Args: pipe}}},
+		"another reading":     {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/x"}`}}},
+		"an operation of one": {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Args: pipe}}},
+		"what is relayed":     {Tool: "call_tool", Args: `{"name":"pipe_pane","arguments":{"output_path":"/etc/cron.d/x"}}`, Candidates: []audit.Candidate{{Method: "a", Args: deep}}},
+		"what another reading relays": {Tool: "call_tool", Args: audit.JSON(`{` + strings.Repeat(`"name":"x",`, 100) + `"name":"pipe_pane","arguments":{"output_path":"/etc/cron.d/x"}}`),
+			Candidates: []audit.Candidate{{Method: "a", Args: deep}}},
 		"another name of a tool": {Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Args: item}}},
 		"the same arguments":     {Args: `{"output_path":"/etc/cron.d/x"}`, Candidates: []audit.Candidate{{Method: "a", Args: deep}, {Method: "a", Tool: "pipe_pane"}}},
 	} {

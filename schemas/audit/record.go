@@ -1,7 +1,7 @@
 // Package audit defines the Record of a call, its encoding as a line of the
 // spool, and the operations in it.
 //
-// The files, from the top: parse, relayed, operations, members, member, decision, value,
+// The files, from the top: parse, operations, relayed, members, member, decision, value,
 // record, line, fold.
 package audit
 

@@ -6,77 +6,82 @@ import (
 	"auditproxy/schemas/jsontext"
 )
 
-// Bounds of RelayedOperations.
+// Bounds of relayed calls.
 const (
 	maxRelays   = 4  // inside each other
-	maxReadings = 64 // of one relayed call
+	maxReadings = 64 // of what one call of a client relays, where servers may differ
 )
 
-// RelayedOperations lists the operations of a call of a tool that calls other tools, such
-// as {"name": "kill_server", "arguments": {}} of call_tool, and those that they relay. Each
-// name and each value that some server could take is in it. ok is false if not all are
-// listed. They may alias args, and have no Path.
-func RelayedOperations(tool string, args JSON, relays func(tool string) bool) (ops []Operation, ok bool) {
-	return appendRelayed(nil, tool, args, relays, 0)
+// Relays reports whether a tool's name says that it calls any other tool, which its
+// arguments name, and does nothing else: call_tool, invokeTool, use_mcp_tool. The server
+// chooses the name.
+func Relays(tool string) bool {
+	verb, noun := false, false
+	for tool != "" {
+		n := humpEnd(tool)
+		if n == 0 {
+			tool = tool[1:]
+			continue
+		}
+		switch strings.ToLower(tool[:n]) {
+		case "call", "invoke", "execute", "exec", "run", "use", "dispatch", "forward", "proxy", "relay":
+			verb = true
+		case "tool", "tools", "mcp":
+			noun = true
+		case "server", "remote", "by", "name", "with", "args", "arguments", "direct", "a", "any", "the":
+		default:
+			return false
+		}
+		tool = tool[n:]
+	}
+	return verb && noun
 }
 
-// WithRelayed returns the operations of InnerOperations with those that the call of a tool,
-// or one of them, relays, at most most.
-func WithRelayed(ops []Operation, ok bool, tool string, args JSON, most int, relays func(tool string) bool) ([]Operation, bool) {
-	relayed, all := RelayedOperations(tool, args, relays)
-	ok = ok && all
-	for _, op := range ops {
-		if ok = ok && len(ops)+len(relayed) <= most; !ok {
+// humpEnd returns the length of the word that s begins with, 0 for none: callTool and
+// MCPTool have two.
+func humpEnd(s string) int {
+	n := 0
+	for n < len(s) && (isLetter(s[n]) || s[n] >= 0x80 || '0' <= s[n] && s[n] <= '9') {
+		if n > 0 && isUpper(s[n]) && (!isUpper(s[n-1]) || n+1 < len(s) && isLetter(s[n+1]) && !isUpper(s[n+1])) {
 			break
 		}
-		more, all := RelayedOperations(op.Tool, op.Args, relays)
-		relayed, ok = append(relayed, more...), all
+		n++
 	}
-	return append(ops, relayed...), ok
+	return n
 }
 
-func appendRelayed(ops []Operation, tool string, args JSON, relays func(tool string) bool, depth int) (_ []Operation, ok bool) {
-	if !relays(tool) {
-		return ops, true
-	}
-	if depth == maxRelays {
-		return ops, false
-	}
-	var tools []string
-	var values []JSON
+func isUpper(c byte) bool  { return 'A' <= c && c <= 'Z' }
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// A member is one of the arguments of a tool that relays: the name of another one, or
+// the arguments of that.
+type member struct{ name, text string }
+
+// relayed returns the tools that arguments name, and the arguments that these may get,
+// empty if there are none. Those are last that most servers take. ok is false for what is
+// no object.
+func relayed(args JSON) (tools, values []member, ok bool) {
 	err := jsontext.Members(string(args), func(name, value string) bool {
 		name = folded(jsontext.Unquote(`"` + name + `"`))
 		switch {
 		case value[0] == '"' && isToolName(name):
 			tool := jsontext.Unquote(value)
-			tools = append(tools, tool)
 			if before, _, cut := strings.Cut(tool, "\x00"); cut {
-				tools = append(tools, before)
+				tools = append(tools, member{name, before})
 			}
+			tools = append(tools, member{name, tool})
 		case isArguments(name):
 			if inner := strings.TrimSpace(jsontext.Unquote(value)); value[0] == '"' && strings.HasPrefix(inner, "{") {
 				value = inner // as Python's FastMCP decodes it
 			}
-			values = append(values, JSON(value))
+			values = append(values, member{name, value})
 		}
 		return true
 	})
 	if len(values) == 0 {
-		values = []JSON{""}
+		values = []member{{}}
 	}
-	if err != nil && args != "" || len(tools)*len(values) > maxReadings-len(ops) {
-		return ops, false
-	}
-	ok = true
-	for _, tool := range tools {
-		for _, value := range values {
-			ops = append(ops, Operation{Tool: tool, Args: value})
-			var all bool
-			ops, all = appendRelayed(ops, tool, value, relays, depth+1)
-			ok = ok && all
-		}
-	}
-	return ops, ok
+	return tools, values, err == nil || args == ""
 }
 
 // fold makes one form of the ways to write a name of several words.

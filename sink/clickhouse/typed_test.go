@@ -32,10 +32,10 @@ func TestTyped(t *testing.T) {
 			rows = append(rows, ingesttest.RowOf(t, f.Data, ingest.Source{Topic: "t", Partition: 3, Offset: uint64(i)}))
 		}
 	}
-	// What an older collector stored of it has longer texts.
+	// What an older collector stored of it has longer texts, and not what it relays.
 	r := rows[0].Record
 	r.RecordID, r.Kind, r.CallNo, r.Outcome = audit.NewID(start), audit.KindCall, 1, audit.OutcomeOK
-	r.Args = audit.JSON(`{"` + strings.Repeat("n", 300) + `":{"operations":[{"tool":"a"}]}}`)
+	r.Tool, r.Args = "call_tool", audit.JSON(`{"name":"b","`+strings.Repeat("n", 300)+`":{"operations":[{"tool":"a"}]}}`)
 	long := ingesttest.RowOf(t, audit.AppendRecord(nil, &r), ingest.Source{Topic: "t", Partition: 4})
 	long.Operations = audit.WholeOperations(&long.Record)
 	rows = append(rows, long)

@@ -187,7 +187,7 @@ func policyCalls(tool string, args []byte, result *risk.Result, byName func(stri
 		calls[0].Detections = result.Found.Words()
 	}
 	ops, ok := audit.InnerOperations(audit.JSON(args), len(args))
-	ops, ok = audit.WithRelayed(ops, ok, tool, audit.JSON(args), len(args)+1, func(tool string) bool { return byName(tool).Relays() })
+	ops, ok = audit.WithRelayed(ops, ok, tool, audit.JSON(args), len(args)+1)
 	for _, op := range ops {
 		calls = append(calls, policy.Call{Tool: op.Tool, Arguments: []byte(op.Args), Category: byName(op.Tool).Category.String(), Detections: calls[0].Detections, Inner: true})
 	}
