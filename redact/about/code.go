@@ -99,7 +99,7 @@ func isProgram(b []byte) bool {
 // IsIdentity reports whether b is how Java prints an object, by its type and a number:
 // AppToken{a64f992, android.os.Binder@2bd79ce.
 func IsIdentity(b []byte) bool {
-	at := bytes.LastIndexAny(b, "{@")
+	at := max(bytes.LastIndexByte(b, '{'), bytes.LastIndexByte(b, '@'))
 	if at < 2 {
 		return false
 	}

@@ -27,10 +27,8 @@ func BehindUser(t []byte, i, to int) lex.Span {
 	default:
 		return lex.Span{}
 	}
-	for _, other := range [...]string{"mysql", "maria", "mydump", "psql", "pg_", "docker", "podman", "nerdctl", "git ", "ps ", "lsof ", "ssh", "sftp", "scp ", "rsync", "mkdir", "locust", "nmap", "createdb", "dropdb", "mycli"} {
-		if bytes.Contains(words, []byte(other)) {
-			return lex.Span{}
-		}
+	if hasOtherUse(words) {
+		return lex.Span{}
 	}
 	v := lex.Span{From: to + 1, To: to + 1}
 	if quote := t[v.From]; quote == '\'' || quote == '"' {
@@ -48,6 +46,33 @@ func BehindUser(t []byte, i, to int) lex.Span {
 		return lex.Span{}
 	}
 	return v
+}
+
+// hasOtherUse reports whether a word is a program that has another -p behind a user.
+func hasOtherUse(words []byte) bool {
+	for len(words) > 0 {
+		word := words
+		if n := bytes.IndexByte(words, ' '); n >= 0 {
+			word, words = words[:n], words[n+1:]
+		} else {
+			words = nil
+		}
+		if len(word) < 2 || word[0] == '-' {
+			continue
+		}
+		word = word[bytes.LastIndexByte(word, '/')+1:]
+		begins := func(name string) bool { return len(word) >= len(name) && string(word[:len(name)]) == name }
+		switch string(word) {
+		case "git", "lsof", "ps", "scp":
+			return true
+		}
+		switch {
+		case begins("createdb"), begins("docker"), begins("dropdb"), begins("locust"), begins("maria"), begins("mkdir"), begins("mycli"), begins("mydump"), begins("mysql"), begins("nerdctl"), begins("nmap"),
+			begins("pg_"), begins("podman"), begins("psql"), begins("rsync"), begins("sftp"), begins("ssh"):
+			return true
+		}
+	}
+	return false
 }
 
 // maxLine is how much of a command before an option counts, in bytes.

@@ -159,7 +159,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		about.IsDescription(s.text, v) || about.IsIdentity(b) || about.IsNameOfSecret(name, b) || about.IsItself(s.text, name, first, v) || about.IsVariable(s.text, i, v)) {
 		return lex.Span{}
 	}
-	if v.From < v.To && v.To-v.From <= maxPlain && !s.sensitive(decoded, more|names.NoWhole) && (about.IsCode(s.text, decoded, i, v) || string(decoded) == "content" && s.text[i] == '=' && about.IsMeta(s.text, first, s.Names, &s.name)) {
+	if v.From < v.To && v.To-v.From <= maxPlain && (about.IsCode(s.text, decoded, i, v) || string(decoded) == "content" && s.text[i] == '=' && about.IsMeta(s.text, first, s.Names, &s.name)) && !s.sensitive(decoded, more|names.NoWhole) {
 		return lex.Span{}
 	}
 	if v.From >= v.To {
