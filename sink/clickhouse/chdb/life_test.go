@@ -206,6 +206,9 @@ func running(t *testing.T, dir string, want int) {
 // does not decode them: with the race detector that would take longer than a
 // reader's statement may.
 func TestBigAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector reads more slowly than the reader's 30 s allow, and it has one goroutine")
+	}
 	dir := shortDir(t)
 	e := startEngine(t, dir)
 	events(t, open(t, dir, chdb.Writer, clickhouse.CompressionNone))
