@@ -19,7 +19,7 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 		bad = containerHasHost(args)
 	case "lxc", "incus":
 		text := shell.Join(args)
-		bad = hasAny(text, "security.privileged=true", "security.privileged true", "raw.lxc") || strings.Contains(text, " disk ") && hasAny(text+" ", "source=/ ", "source=/root", "source=/etc")
+		bad = shell.HasAny(text, "security.privileged=true", "security.privileged true", "raw.lxc") || strings.Contains(text, " disk ") && shell.HasAny(text+" ", "source=/ ", "source=/root", "source=/etc")
 	case "nsenter":
 		p := shell.ParseFlags(args, "tSGrwW", "target setuid setgid root wd wdns")
 		target, ok := p.Value("t", "target")
@@ -108,7 +108,7 @@ func isUsualModule(name string) bool {
 func mountsOver(s *shell.Shell, args []shell.Field) {
 	p := shell.ParseFlags(args, "otLUON", "options types source target label")
 	options, _ := p.Value("o", "options")
-	if len(p.Args) < 2 || !p.Has("B", "bind", "R", "rbind", "M", "move") && !hasAny(","+options.Text+",", ",bind,", ",rbind,") {
+	if len(p.Args) < 2 || !p.Has("B", "bind", "R", "rbind", "M", "move") && !shell.HasAny(","+options.Text+",", ",bind,", ",rbind,") {
 		return
 	}
 	to := path.Clean(p.Arg(1))
@@ -205,7 +205,7 @@ func containerHasHost(args []shell.Field) bool {
 			}
 		case "device":
 			from, _, _ := strings.Cut(value, ":")
-			if place.IsDevice(from) && hasAny(from, "/dev/sd", "/dev/nvme", "/dev/vd", "/dev/xvd", "/dev/dm-", "/dev/mapper", "/dev/mem", "/dev/kmem", "/dev/port") {
+			if place.IsDevice(from) && shell.HasAny(from, "/dev/sd", "/dev/nvme", "/dev/vd", "/dev/xvd", "/dev/dm-", "/dev/mapper", "/dev/mem", "/dev/kmem", "/dev/port") {
 				return true
 			}
 		}
@@ -250,11 +250,11 @@ func podHasHost(args []shell.Field) bool {
 // ManifestHasHost reports whether a manifest of Kubernetes, in YAML or JSON, has a
 // pod that has its node.
 func ManifestHasHost(text string) bool {
-	if !hasAny(text, "privileged", "hostPID", "hostIPC", "hostPath", "SYS_ADMIN", "SYS_MODULE") {
+	if !shell.HasAny(text, "privileged", "hostPID", "hostIPC", "hostPath", "SYS_ADMIN", "SYS_MODULE") {
 		return false
 	}
 	text = spaceless.Replace(text)
-	if hasAny(text, "privileged:true", "hostPID:true", "hostIPC:true", "-SYS_ADMIN", "[SYS_ADMIN", ",SYS_ADMIN", "-SYS_MODULE", "[SYS_MODULE", ",SYS_MODULE") {
+	if shell.HasAny(text, "privileged:true", "hostPID:true", "hostIPC:true", "-SYS_ADMIN", "[SYS_ADMIN", ",SYS_ADMIN", "-SYS_MODULE", "[SYS_MODULE", ",SYS_MODULE") {
 		return true
 	}
 	for rest := text; ; {
@@ -280,11 +280,11 @@ func ManifestHasHost(text string) bool {
 // ManifestGrants reports whether a manifest of Kubernetes gives an account all rights, of
 // the cluster or of all verbs, or everybody some.
 func ManifestGrants(text string) bool {
-	if !hasAny(text, "cluster-admin", "system:masters", "system:anonymous", "system:unauthenticated", "verbs") {
+	if !shell.HasAny(text, "cluster-admin", "system:masters", "system:anonymous", "system:unauthenticated", "verbs") {
 		return false
 	}
 	text = spaceless.Replace(text)
-	return hasAny(text, "name:cluster-admin", "name:system:masters", "name:system:anonymous", "name:system:unauthenticated", "verbs:[*]", "verbs:\n-*")
+	return shell.HasAny(text, "name:cluster-admin", "name:system:masters", "name:system:anonymous", "name:system:unauthenticated", "verbs:[*]", "verbs:\n-*")
 }
 
 var spaceless = strings.NewReplacer(" ", "", "\t", "", "\r", "", `\"`, "", `"`, "", "'", "", `\n`, "\n")

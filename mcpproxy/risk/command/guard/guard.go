@@ -91,27 +91,27 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		return len(args) > 0
 	case "reg":
 		hive := strings.ToLower(shell.Join(args[min(1, len(args)):]))
-		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && hasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", "hklmsystem", `machine\sam`, `machine\security`)
+		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && shell.HasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", "hklmsystem", `machine\sam`, `machine\security`)
 	case "procdump", "procdump64", "rundll32", "dumpert", "nanodump":
 		text := strings.ToLower(shell.Join(args))
 		return strings.Contains(text, "lsass") || name == "rundll32" && (strings.Contains(text, "comsvcs") || strings.Contains(text, "keymgr")) || strings.HasPrefix(name, "nanodump")
 	case "esentutl", "copy-item", "copy", "xcopy", "type", "get-content":
 		for _, a := range args {
 			file := strings.ReplaceAll(a.Text, `\`, "/")
-			if place.IsCredential(file) || hasAny(strings.ToLower(a.Text), "ntds.dit", `config\sam`, "config/sam", "configsam") {
+			if place.IsCredential(file) || shell.HasAny(strings.ToLower(a.Text), "ntds.dit", `config\sam`, "config/sam", "configsam") {
 				return true
 			}
 		}
 	case "ntdsutil":
-		return hasAny(strings.ToLower(shell.Join(args)), "ifm", "create full")
+		return shell.HasAny(strings.ToLower(shell.Join(args)), "ifm", "create full")
 	case "vaultcmd":
-		return hasAny(strings.ToLower(shell.Join(args)), "/listcreds")
+		return shell.HasAny(strings.ToLower(shell.Join(args)), "/listcreds")
 	case "get-adreplaccount", "get-gpppassword", "export-aadintadfscertificates":
 		return true
 	case "findstr":
-		return hasAny(strings.ToLower(shell.Join(args)), "cpassword")
+		return shell.HasAny(strings.ToLower(shell.Join(args)), "cpassword")
 	case "osascript":
-		return hasAny(strings.ToLower(shell.Join(args)), "hidden answer") // asks for a password as the system does
+		return shell.HasAny(strings.ToLower(shell.Join(args)), "hidden answer") // asks for a password as the system does
 	case "getent":
 		return shell.OneOf(verb(args, 0), "shadow", "gshadow")
 	case "aws":
@@ -119,7 +119,7 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		case "get-session-token", "assume-role", "assume-role-with-saml", "assume-role-with-web-identity", "get-federation-token", "export-credentials", "get-login-password", "get-authorization-token":
 			return shell.OneOf(verb(args, 0), "sts", "configure")
 		case "get":
-			return verb(args, 0) == "configure" && hasAny(verb(args, 2), "secret", "session_token")
+			return verb(args, 0) == "configure" && shell.HasAny(verb(args, 2), "secret", "session_token")
 		}
 	case "python", "python2", "python3":
 		for i, a := range args {
@@ -132,14 +132,14 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		return verb(args, 0) == "get" && (key == "/" || key == "" || strings.HasPrefix(key, "/registry") && !strings.HasPrefix(key, "/registry/health"))
 	case "printenv":
 		for _, a := range args {
-			if hasAny(a.Text, "SECRET", "TOKEN", "PASSW", "API_KEY", "PRIVATE_KEY") {
+			if shell.HasAny(a.Text, "SECRET", "TOKEN", "PASSW", "API_KEY", "PRIVATE_KEY") {
 				return true
 			}
 		}
 	case "curl", "wget", "http", "https", "xh", "fetch", "iwr", "irm", "invoke-webrequest", "invoke-restmethod":
 		for _, a := range args {
 			text := strings.ToLower(a.Text)
-			if isMetadata(text) && hasAny(text, "credential", "token", "user-data", "identity", "/iam") {
+			if isMetadata(text) && shell.HasAny(text, "credential", "token", "user-data", "identity", "/iam") {
 				return true
 			}
 		}
@@ -150,5 +150,5 @@ func stealsCredentials(name string, args []shell.Field) bool {
 // isMetadata reports whether an address is one at which a cloud gives a machine its
 // credentials.
 func isMetadata(address string) bool {
-	return hasAny(address, "169.254.169.254", "169.254.170.2", "metadata.google.internal", "100.100.100.200", "fd00:ec2::254")
+	return shell.HasAny(address, "169.254.169.254", "169.254.170.2", "metadata.google.internal", "100.100.100.200", "fd00:ec2::254")
 }

@@ -105,7 +105,7 @@ func turnsOff(name string, args []shell.Field) bool {
 		return first == "add" && has("disableantispyware", "disablerealtimemonitoring", "enablelua", "disabletaskmgr")
 	case "grubby":
 		for _, a := range args {
-			if hasAny(a.Text, "selinux=0", "enforcing=0", "apparmor=0", "audit=0", "mitigations=off") {
+			if shell.HasAny(a.Text, "selinux=0", "enforcing=0", "apparmor=0", "audit=0", "mitigations=off") {
 				return true
 			}
 		}
@@ -130,7 +130,7 @@ func turnsOff(name string, args []shell.Field) bool {
 		switch first {
 		case "cloudtrail", "guardduty", "configservice", "securityhub", "macie2", "inspector2", "iam", "detective", "wafv2", "logs":
 			v := verb(args, 1)
-			return hasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && has("--no-enable") || v == "update-trail" && has("--no-enable-log-file-validation", "--no-is-multi-region-trail", "--no-include-global-service-events") || v == "put-event-selectors" ||
+			return shell.HasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && has("--no-enable") || v == "update-trail" && has("--no-enable-log-file-validation", "--no-is-multi-region-trail", "--no-include-global-service-events") || v == "put-event-selectors" ||
 				v == "delete-trail" || v == "delete-detector" || v == "delete-flow-logs" || v == "delete-log-group"
 		case "ec2":
 			return verb(args, 1) == "delete-flow-logs"
@@ -161,7 +161,7 @@ func IsProtector(name string) bool {
 		"suricata", "snort", "aide", "tripwire", "windefend", "mpssvc", "eventlog", "sense", "sysmon", "sysmon64", "clamav", "clamd", "laurel", "acct", "psacct", "auoms", "aesmd":
 		return true
 	}
-	return hasAny(name, "falcon", "crowdstrike", "osquery", "wazuh", "ossec", "clamav", "mdatp", "sentinelone", "sentineld", "cbagent", "cbdefense", "auditbeat", "filebeat", "splunkforwarder", "fluent-bit", "td-agent",
+	return shell.HasAny(name, "falcon", "crowdstrike", "osquery", "wazuh", "ossec", "clamav", "mdatp", "sentinelone", "sentineld", "cbagent", "cbdefense", "auditbeat", "filebeat", "splunkforwarder", "fluent-bit", "td-agent",
 		"datadog-agent", "sophos", "cylance", "com.apple.auditd", "com.google.santa", "qualys-cloud-agent", "rkhunter", "chkrootkit", "amazon-guardduty")
 }
 

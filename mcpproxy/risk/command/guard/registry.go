@@ -70,7 +70,7 @@ func registry(name string, args []shell.Field) (does detector.Set) {
 	}
 	for i := range keys {
 		k := &keys[i]
-		if !strings.Contains(text, k.part) || len(k.also) > 0 && !hasAny(text, k.also...) {
+		if !strings.Contains(text, k.part) || len(k.also) > 0 && !shell.HasAny(text, k.also...) {
 			continue
 		}
 		if isZero := writesZero(text); k.value == anything || isZero == (k.value == zero) {

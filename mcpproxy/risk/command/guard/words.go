@@ -2,7 +2,6 @@ package guard
 
 import (
 	"slices"
-	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
 )
@@ -23,14 +22,4 @@ func verb(args []shell.Field, n int) string {
 // hasWord reports whether one of the arguments is one of the words.
 func hasWord(args []shell.Field, words ...string) bool {
 	return slices.ContainsFunc(args, func(a shell.Field) bool { return shell.OneOf(a.Text, words...) })
-}
-
-// hasAny reports whether a text has one of the parts.
-func hasAny(text string, parts ...string) bool {
-	for _, p := range parts {
-		if strings.Contains(text, p) {
-			return true
-		}
-	}
-	return false
 }

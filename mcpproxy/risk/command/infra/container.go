@@ -1,7 +1,6 @@
 package infra
 
 import (
-	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -185,7 +184,7 @@ func scalesToZero(args []shell.Field) bool {
 		isOption := strings.HasPrefix(name, "-")
 		switch {
 		case !isOption && !scales:
-			scales = hasAny(name, "scale", "scaling", "resize", "set-desired-capacity")
+			scales = shell.HasAny(name, "scale", "scaling", "resize", "set-desired-capacity")
 			continue
 		case !isOption && shell.OneOf(name, "list", "show", "describe", "get", "help"):
 			return false
@@ -201,8 +200,4 @@ func scalesToZero(args []shell.Field) bool {
 		}
 	}
 	return false
-}
-
-func hasAny(text string, parts ...string) bool {
-	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }

@@ -44,6 +44,16 @@ func OneOf(s string, words ...string) bool {
 	return false
 }
 
+// HasAny reports whether one of some texts is in text.
+func HasAny(text string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
 // Join returns the fields as one text, with a space between them, in which a
 // shell reads what is not known as a variable.
 func Join(f []Field) string {

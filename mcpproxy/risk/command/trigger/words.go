@@ -48,7 +48,7 @@ procdump procdump64 dumpert nanodump collaborators memberships invitations membe
 crictl scc clusterrolebinding rolebinding clusterrole grubby netfirewallprofile xp_cmdshell printenv xdotool ydotool wtype grant superuser modules workflows jenkinsfile npmrc
 rmsync rmdirsync unlinksync execsync spawnsync child_process keyrings cookies firefox chrome chromium bravesoftware mem
 kextload kmutil kldload sysadminctl dsenableroot dseditgroup pw ditto keychains ztcp socket quarantine xattr trust getent audit syslog loginwindow publish upload variable protection rulesets protected_branches anchors proxy shrc usercustomize pth startupitems emond
-logging certificates binarycookies loginwindow syslog ufw audit inprocserver32 localserver32 clsid esentutl ntdsutil vaultcmd psexec psexec64 paexec psreadlineoption mpcmdrun removedefinitions unblock sysmon sysmon64 cpassword ntds adreplaccount gpppassword gsecdump webbrowserpassview scale scaling resize capacity
+logging certificates binarycookies ufw inprocserver32 localserver32 clsid esentutl ntdsutil vaultcmd psexec psexec64 paexec psreadlineoption mpcmdrun removedefinitions unblock sysmon sysmon64 cpassword ntds adreplaccount gpppassword gsecdump webbrowserpassview scale scaling resize capacity
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
