@@ -46,7 +46,7 @@ const goodTool = "good"
 const poisonTool = "poison"
 
 // hugeTool is the tool of rows for which alone the fake store lacks memory.
-const hugeTool = "huge, and longer"
+const hugeTool = "huge"
 
 // A letterID identifies a dead letter: two sessions of a spool have the same
 // offsets.

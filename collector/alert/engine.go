@@ -305,11 +305,11 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// clock returns the time, which stands still while the machine's clock, set back a
-// little, is behind it: what arrives after a mark was written must be after the mark.
-// It is also after the marks of other runs. Where it was, or these are, so far ahead
-// that the clock must have been wrong, it is the machine's: those who read in the order
-// of arrival would read nothing until that time. See Visible. The caller holds mu.
+// clock returns the machine's time, but never one before a mark, of this run or another:
+// what arrives after a mark was written must be after it. So it stands still where the
+// machine's clock was set back a little. If it would be aheadMost ahead of the machine's
+// clock, that clock was wrong, and it follows it back: otherwise those who read in the
+// order of arrival would read nothing until that time. See Visible. The caller holds mu.
 func (e *Engine) clock() time.Time {
 	// Without the monotonic reading, by which times of one process are compared.
 	now := e.Now().Round(0)

@@ -121,6 +121,9 @@ func isFault(b []byte) bool {
 // IsState reports whether the value b says how something is secured rather than with
 // what: auth: basic, MFA: off, API key: missing, pin: latest. A password may be any word.
 func IsState(name, b []byte) bool {
+	if (lex.HasFoldSuffix(name, "pin") || string(name) == "dsn") && isVersion(bytes.TrimRight(b, ",")) { // dsn=4.0.0, stat=Deferred is of mail
+		return true
+	}
 	states := ""
 	for _, of := range [...]struct{ name, states string }{
 		{"auth", " simple ok basic plain passed failed login digest ntlm oidc oauth oauth2 saml ldap kerberos jwt local missing "},
@@ -130,7 +133,7 @@ func IsState(name, b []byte) bool {
 		{"env", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
 		{"environment", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
 		{"key", " missing active inactive valid invalid found "}, {"secrets", " inherit missing found "}, {"pin", " latest top bottom left right "},
-		{"dsn", " "}, {"credential", " default include omit same-origin "}, {"authorization", " rbac abac "},
+		{"credential", " default include omit same-origin "}, {"authorization", " rbac abac "},
 	} {
 		if lex.HasFoldSuffix(name, of.name) {
 			states = of.states
@@ -138,9 +141,6 @@ func IsState(name, b []byte) bool {
 	}
 	if states == "" {
 		return false
-	}
-	if (lex.HasFoldSuffix(name, "pin") || string(name) == "dsn") && isVersion(bytes.TrimRight(b, ",")) { // also of mail: dsn=4.0.0, stat=Deferred
-		return true
 	}
 	var buf [maxWord]byte
 	w := lowered(&buf, b)

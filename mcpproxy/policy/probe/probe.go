@@ -12,7 +12,7 @@ import (
 	"auditproxy/internal/lazyregexp"
 )
 
-// other stands for a part that the writer of a pattern did not think of.
+// other is a host or a name that the author of a pattern did not mean to allow.
 const other = "x.example"
 
 // Required returns texts that a pattern, which the argument of that name has to match,
