@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -52,12 +53,14 @@ func (c *Checker) NoDirectory(key string) {
 	c.Problem(key, "is not set, and there is no home directory for a default; set it")
 }
 
-// Addresses returns a List of host:port.
+// Addresses returns a List of host:port, of which the port may be a service's name.
 func (c *Checker) Addresses(key string) []string {
 	list := c.List(key)
 	for _, addr := range list {
 		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
 			c.Problem(key, "%q: want host:port", addr)
+		} else if n, err := strconv.Atoi(port); err == nil && (n < 1 || n > 65535) {
+			c.Problem(key, "%q: want a port from 1 to 65535", addr)
 		}
 	}
 	return list
