@@ -159,15 +159,17 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestPolicyOutputIsWhole checks that output which cannot be written is an error.
-func TestPolicyOutputIsWhole(t *testing.T) {
+// TestOutputIsWhole checks that output which cannot be written is an error, once.
+func TestOutputIsWhole(t *testing.T) {
 	dir := writeReplayed(t)
-	for _, args := range []string{"check preset:observe", "check preset:observe --format json", "replay preset:observe", "replay preset:observe --format json",
-		"init --until 2026-11-20T12:10:00Z", "init --until 2026-11-20T12:10:00Z --format json"} {
+	// More than log writes at once.
+	startSession(t, dir, after(2*time.Hour)).done(audit.Record{TS: after(3 * time.Hour), Tool: "send_keys", Args: audit.JSON(`{"keys":"` + strings.Repeat("x", 70<<10) + `"}`)})
+	for _, args := range []string{"policy check preset:observe", "policy check preset:observe --format json", "policy replay preset:observe", "policy replay preset:observe --format json",
+		"policy init --until 2026-11-20T12:10:00Z", "policy init --until 2026-11-20T12:10:00Z --format json", "log", "log --json", "verify", "verify --json"} {
 		var stderr strings.Builder
 		a := &app{stdin: strings.NewReader(""), stdout: fullDisk{}, stderr: &stderr, env: []string{"HOME=" + t.TempDir(), "TZ=UTC", "AUDITPROXY_SPOOL_DIR=" + dir}}
-		if code := a.run(t.Context(), append([]string{"policy"}, strings.Fields(args)...)); code != 2 || !strings.Contains(stderr.String(), "no space left") {
-			t.Errorf("policy %s: exit code %d, %q", args, code, stderr.String())
+		if code := a.run(t.Context(), strings.Fields(args)); code != 2 || strings.Count(stderr.String(), "no space left") != 1 {
+			t.Errorf("%s: exit code %d, %q", args, code, stderr.String())
 		}
 	}
 }

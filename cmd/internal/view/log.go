@@ -98,7 +98,9 @@ func (v *Log) Print(ctx context.Context) (Shown, error) {
 	} else {
 		err = v.all(ctx, entries)
 	}
-	err = errors.Join(err, v.out.Flush())
+	if errFlush := v.out.Flush(); !errors.Is(err, errFlush) { // it keeps the error of a write
+		err = errors.Join(err, errFlush)
+	}
 	v.progress.Finish()
 	if err == nil && v.follows {
 		err = v.follow(ctx, entries, ends)
