@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"auditproxy/schemas/audit"
@@ -35,6 +36,21 @@ func TestKnownName(t *testing.T) {
 		}
 		if got := audit.KnownName([]byte(name)); got != want {
 			t.Errorf("KnownName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestFolded compares with strings.EqualFold, by which decoders find a field: redaction and
+// arguments take names that fold to the same for one.
+func TestFolded(t *testing.T) {
+	fold := func(name string) string { return string(audit.AppendFolded(nil, []byte(name))) }
+	for _, names := range [][2]string{
+		{"api_key", "API_KEY"}, {"api_key", "apikey"}, {"password", "pa\u017fsword"}, {"PASSWORD", "pa\u017f\u017fword"}, {"key", "\u212aey"},
+		{"ÄRGER", "ärger"}, {"Å", "\u212b"}, {"i", "\u0130"}, {"i", "ı"}, {"ß", "ss"}, {"Σ", "ς"}, {"σ", "ς"}, {"z", "Z"}, {"a", "A"}, {"[", "{"}, {"@", "`"},
+	} {
+		one := strings.EqualFold(names[0], names[1])
+		if got := fold(names[0]) == fold(names[1]); got != one {
+			t.Errorf("%q and %q fold to %q and %q, want the same: %t", names[0], names[1], fold(names[0]), fold(names[1]), one)
 		}
 	}
 }

@@ -127,6 +127,7 @@ func TestOperationsAreBounded(t *testing.T) {
 		{"a relayed call with many names", audit.Record{Tool: "call_tool", Args: audit.JSON(`{"arguments":{"k":"` + long + `"}` + tools(6000) + `}`)}, 2},
 		{"a relayed call with some names", audit.Record{Tool: "call_tool", Args: audit.JSON(`{"arguments":{"k":"` + long + long + `"}` + tools(60) + `}`)}, 61},
 		{"relayed calls in relayed calls", audit.Record{Tool: "call_tool", Args: audit.JSON(strings.Repeat(`{"name":"call_tool","arguments":`, 80) + `{"k":"` + long + `"}` + strings.Repeat("}", 80))}, 5},
+		{"relayed calls in relayed calls that have many readings", audit.Record{Tool: "call_tool", Args: audit.JSON(strings.Repeat(`{`+strings.Repeat(`"name":"call_tool",`, 4)+`"arguments":`, 3) + `{"k":"` + long[:4096] + `"}` + strings.Repeat("}", 3))}, 67},
 		{"relayed calls in operations in operations", audit.Record{Args: nested(40, long[:4096]), Tool: "batch"}, 41},
 		{"many candidates", audit.Record{Args: audit.JSON(`{"k":"` + long + `"}`), Candidates: slices.Repeat([]audit.Candidate{{Method: "a"}}, 7000)}, 7001},
 		{"a candidate with operations in operations", audit.Record{Candidates: []audit.Candidate{{Method: "a", Args: nested(80, long)}}}, 82},
