@@ -27,6 +27,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/tools/txtar"
 )
 
@@ -38,6 +39,7 @@ type outbox struct {
 	alerts    []alert.Alert
 	delivered map[string]bool // receiver and id
 	fail      int             // that many calls of InsertDeliveries fail, and store nothing
+	log       *zap.Logger     // of the notifier
 }
 
 func (o *outbox) RegisterReceiver(context.Context, string) (time.Time, error) { return time.Now(), nil }
@@ -103,7 +105,7 @@ func (r *receiver) sent() []string {
 // start runs a notifier with one receiver until the test's bubble ends.
 func start(t *testing.T, o *outbox, r notify.Receiver, metrics ...*prometheus.Registry) (n *notify.Notifier, stop func()) {
 	t.Helper()
-	c := notify.Config{Outbox: o, Receivers: []notify.Receiver{r}}
+	c := notify.Config{Outbox: o, Receivers: []notify.Receiver{r}, Log: o.log}
 	for _, m := range metrics {
 		c.Metrics = m
 	}
@@ -181,7 +183,8 @@ func TestDelivery(t *testing.T) {
 // TestPoison has one alert among many that is always refused.
 func TestPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &outbox{delivered: map[string]bool{}}
+		core, logged := observer.New(zap.WarnLevel)
+		o := &outbox{delivered: map[string]bool{}, log: zap.New(core)}
 		r := &receiver{answer: func(id string) error {
 			if id == "poison" {
 				return notify.ErrRefused
@@ -199,6 +202,9 @@ func TestPoison(t *testing.T) {
 		}
 		if len(r.got) > 600 {
 			t.Errorf("sent %d times in 25 hours, want some back-off", len(r.got))
+		}
+		if n := logged.FilterMessage("alerts wait for a receiver").Len(); n != len(r.got)-1 {
+			t.Errorf("%d of %d refusals are logged", n, len(r.got)-1)
 		}
 	})
 }
@@ -322,6 +328,33 @@ func gathered(t *testing.T, r *prometheus.Registry, name string) map[string]floa
 		}
 	}
 	return values
+}
+
+// TestSince sends what was stored from the millisecond on in which the receiver became
+// known, as the store's times have no finer part, and nothing older.
+func TestSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait(500 * time.Microsecond)
+		o := &outbox{delivered: map[string]bool{}}
+		r := &receiver{answer: func(string) error { return nil }}
+		n, stop := start(t, o, r)
+		o.alerts = []alert.Alert{{ID: "older", StoredAt: time.Now().Add(-time.Minute)}, {ID: "a", StoredAt: time.Now().Truncate(time.Millisecond)}}
+		n.Stored(o.alerts)
+		wait(time.Minute)
+		stop()
+		if diff := cmp.Diff([]string{"a"}, r.got); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestTwice checks that two receivers with one name are refused: what one of them has
+// would count as delivered to the other.
+func TestTwice(t *testing.T) {
+	_, err := notify.New(notify.Config{Outbox: &outbox{}, Receivers: []notify.Receiver{&receiver{}, &receiver{}}})
+	if err == nil || !strings.Contains(err.Error(), `receiver "r" is there twice`) {
+		t.Errorf("New = %v", err)
+	}
 }
 
 // TestTakeover checks that a program's alerts are left to it while it may be
