@@ -25,7 +25,10 @@ import (
 	"auditproxy/deploy/dev"
 	"auditproxy/schemas/evidence"
 
+	"github.com/google/go-cmp/cmp"
 	f_note "github.com/transparency-dev/formats/note"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -204,6 +207,22 @@ func faulty(t testing.TB, answer http.HandlerFunc) string {
 	return s.URL
 }
 
+// cosign answers a request with a signature on its checkpoint, as change makes it.
+func cosign(t testing.TB, w http.ResponseWriter, r *http.Request, by note.Signer, change func(text string) string) {
+	var body strings.Builder
+	if _, err := bufio.NewReader(r.Body).WriteTo(&body); err != nil {
+		t.Error(err)
+	}
+	_, signed, _ := strings.Cut(body.String(), "\n\n")
+	text, _, _ := strings.Cut(signed, "\n\n")
+	n, err := note.Sign(&note.Note{Text: change(text + "\n")}, by)
+	if err != nil {
+		t.Error(err)
+	}
+	_, sigs, _ := strings.Cut(string(n), "\n\n")
+	fmt.Fprint(w, sigs)
+}
+
 // TestFaultyWitnesses checks that a witness that answers wrongly, slowly or not at
 // all delays nothing, is named in the status, and that nothing of it is kept.
 func TestFaultyWitnesses(t *testing.T) {
@@ -212,20 +231,6 @@ func TestFaultyWitnesses(t *testing.T) {
 	good := newCosigner(t, "witness/good")
 	other := newCosigner(t, "witness/other")
 	ended := make(chan struct{})
-	cosign := func(w http.ResponseWriter, r *http.Request, by note.Signer, change func(text string) string) {
-		var body strings.Builder
-		if _, err := bufio.NewReader(r.Body).WriteTo(&body); err != nil {
-			t.Error(err)
-		}
-		_, signed, _ := strings.Cut(body.String(), "\n\n")
-		text, _, _ := strings.Cut(signed, "\n\n")
-		n, err := note.Sign(&note.Note{Text: change(text + "\n")}, by)
-		if err != nil {
-			t.Error(err)
-		}
-		_, sigs, _ := strings.Cut(string(n), "\n\n")
-		fmt.Fprint(w, sigs)
-	}
 	same := func(text string) string { return text }
 	faults := map[string]struct {
 		answer func(by cosigner) http.HandlerFunc
@@ -253,17 +258,17 @@ func TestFaultyWitnesses(t *testing.T) {
 			}
 		}, "more than"},
 		"another key": {func(cosigner) http.HandlerFunc {
-			return func(w http.ResponseWriter, r *http.Request) { cosign(w, r, other.signer, same) }
+			return func(w http.ResponseWriter, r *http.Request) { cosign(t, w, r, other.signer, same) }
 		}, "signature"},
 		"another checkpoint": {func(by cosigner) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
-				cosign(w, r, by.signer, func(text string) string { return strings.Replace(text, "\n", "0\n", 1) })
+				cosign(t, w, r, by.signer, func(text string) string { return strings.Replace(text, "\n", "0\n", 1) })
 			}
 		}, "invalid signature"},
 		"a text of its own": {func(by cosigner) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, "\nx\n1\n\n")
-				cosign(w, r, by.signer, same)
+				cosign(t, w, r, by.signer, same)
 			}
 		}, "not a signature"},
 		"without time": {func(by cosigner) http.HandlerFunc {
@@ -271,7 +276,7 @@ func TestFaultyWitnesses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return func(w http.ResponseWriter, r *http.Request) { cosign(w, r, plain, same) }
+			return func(w http.ResponseWriter, r *http.Request) { cosign(t, w, r, plain, same) }
 		}, "signature"},
 		"other sizes": {func(cosigner) http.HandlerFunc {
 			var n atomic.Int64
@@ -402,6 +407,54 @@ func TestWitnessComesBack(t *testing.T) {
 	if file, err := r.Witnessed(context.Background()); err != nil || cosigned(t, file, a, b) != 2 {
 		t.Errorf("the file has another checkpoint: %v\n%s", err, file)
 	}
+}
+
+// TestWitnessesAsked checks when witnesses are asked: not before there is a checkpoint,
+// each once for one checkpoint, one that failed not before its delay is over, and after
+// a restart only those that have not signed.
+func TestWitnessesAsked(t *testing.T) {
+	l := opened(t, Config{Dir: filepath.Join(t.TempDir(), "log")})
+	a, b := newCosigner(t, "witness/a"), newCosigner(t, "witness/b")
+	asked := map[string]int{}
+	urlA := faulty(t, func(w http.ResponseWriter, r *http.Request) {
+		asked["signs"]++
+		cosign(t, w, r, a.signer, func(text string) string { return text })
+	})
+	urlB := faulty(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked["fails"]++
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	c := l.config
+	c.Quorum, c.Witnesses = 2, []Witness{{URL: urlA, Key: a.public}, {URL: urlB, Key: b.public}}
+	core, logged := observer.New(zap.DebugLevel)
+	c.Log = zap.New(core)
+	fresh := func() *witnesses {
+		w := newWitnesses(c, l.key, l.reader, []note.Verifier{a.signer.Verifier(), b.signer.Verifier()})
+		w.delay = time.Hour
+		return w
+	}
+	round := func(w *witnesses, what string, signs, fails int) {
+		t.Helper()
+		if wait := w.round(t.Context()); fails == 0 && wait != 0 || fails > 0 && (wait <= 0 || wait > witnessLongest) {
+			t.Errorf("%s: the next round is in %s", what, wait)
+		}
+		if diff := cmp.Diff([2]int{signs, fails}, [2]int{asked["signs"], asked["fails"]}); diff != "" {
+			t.Errorf("%s: times asked (-want +got):\n%s", what, diff)
+		}
+	}
+	w := fresh()
+	round(w, "nothing is in the log", 0, 0)
+	if logged.Len() > 0 {
+		t.Errorf("a log without entries: %v", logged.All())
+	}
+	add(t, l, texts(0, 3))
+	covered(t, l, 3)
+	round(w, "a checkpoint", 1, 1)
+	round(w, "the same one", 1, 1)
+	add(t, l, texts(3, 5))
+	covered(t, l, 5)
+	round(w, "a newer one", 2, 1)
+	round(fresh(), "the same one, after a restart", 2, 2)
 }
 
 // TestSignatureWithoutTime checks that a signature has the time that makes it a
