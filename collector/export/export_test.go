@@ -253,7 +253,7 @@ func gathered(t *testing.T, r *prometheus.Registry, name string) map[string]floa
 
 // TestStoreFails has each step fail at some time, before and after it is done.
 func TestStoreFails(t *testing.T) {
-	for _, what := range []string{"settled", "news", "read", "count", "marks", "set marks", "late", "late sent", "refused", "asked"} {
+	for _, what := range []string{"settled", "news", "read", "count", "marks", "set marks", "late", "late sent", "refused", "asked", "find"} {
 		for _, after := range []bool{false, true} {
 			bubble(fmt.Sprintf("%s, done: %v", what, after), t, func(t *testing.T) {
 				s, r := newFakeStore(), &fakeReceiver{}
@@ -286,7 +286,6 @@ func TestStoreFails(t *testing.T) {
 				s.late = append(s.late, export.Late{ID: "1", Arrived: time.Now().Add(-30 * time.Second)})
 				s.mu.Unlock()
 				wait(t, 2*time.Minute)
-				stop()
 				got := r.take()
 				slices.Sort(got)
 				want := append(slices.DeleteFunc(ids("s", numbers(0, 20)...), func(id string) bool { return id == "s 7" }), "late 1")
@@ -296,6 +295,18 @@ func TestStoreFails(t *testing.T) {
 				}
 				if refused := s.listRefused(); len(refused) != 1 || refused["r s 7"] == "" {
 					t.Errorf("refused %v", refused)
+				}
+				// Someone asks to send that one again.
+				r.answers(nil)
+				s.mu.Lock()
+				asked := s.refused["r s 7"]
+				asked.AskedAt = time.Now()
+				s.refused["r s 7"] = asked
+				s.mu.Unlock()
+				wait(t, 2*time.Minute)
+				stop()
+				if diff := cmp.Diff(ids("s", 7), slices.Compact(r.take())); diff != "" || len(s.listRefused()) > 0 {
+					t.Errorf("sent again, refused %v (-want +got)\n%s", s.listRefused(), diff)
 				}
 			})
 		}
