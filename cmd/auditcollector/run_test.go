@@ -449,6 +449,9 @@ func TestDeadLetters(t *testing.T) {
 		t.Errorf("show of nothing: exit code %d", none.code)
 	}
 
+	if none := h.run(t, "dead-letters", "replay", place, "spool/1/999999"); none.code != cli.ExitUnclear || none.stdout != "" || !strings.Contains(none.stderr, "there is no dead letter of spool/1/999999") {
+		t.Errorf("replay of a place without one: exit code %d, %s%s", none.code, none.stdout, none.stderr)
+	}
 	if again := h.run(t, "dead-letters", "replay", "--retention-events", "30d"); again.code != cli.ExitFound || again.stdout != "0 stored, 2 remain\n" {
 		t.Errorf("replay: exit code %d, %q\n%s", again.code, again.stdout, again.stderr)
 	}

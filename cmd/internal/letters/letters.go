@@ -66,10 +66,7 @@ const maxShown = 4096
 
 // Show prints the letters of a place; raw: their bytes and nothing else.
 func Show(ctx context.Context, w io.Writer, s *store.Store, source ingest.Source, raw bool) error {
-	list, err := s.Letters(ctx, store.LetterFilter{Source: &source, Replayed: true})
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("there is no dead letter of %s", place(source))
-	}
+	list, err := of(ctx, s, source)
 	if err != nil {
 		return err
 	}
@@ -96,8 +93,18 @@ func Show(ctx context.Context, w io.Writer, s *store.Store, source ingest.Source
 	return nil
 }
 
+// of returns the letters of a place, also those that were replayed.
+func of(ctx context.Context, s *store.Store, source ingest.Source) ([]store.Letter, error) {
+	list, err := s.Letters(ctx, store.LetterFilter{Source: &source, Replayed: true})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("there is no dead letter of %s", place(source))
+	}
+	return list, err
+}
+
 // Replay retries the letters of places or, without places, those that f selects.
-// It returns how many were stored, and how many remain.
+// It returns how many were stored, and how many remain. Without a letter of one of
+// the places it retries none.
 func Replay(ctx context.Context, s *store.Store, d ingest.Decoder, f store.LetterFilter, places []string) (stored, remain int, err error) {
 	r := replay{store: s, decoder: d}
 	err = r.run(ctx, f, places)
@@ -119,6 +126,9 @@ func (r *replay) run(ctx context.Context, f store.LetterFilter, places []string)
 	for _, text := range places {
 		source, err := ParsePlace(text)
 		if err != nil {
+			return err
+		}
+		if _, err := of(ctx, r.store, *source); err != nil {
 			return err
 		}
 		f.Source = source
