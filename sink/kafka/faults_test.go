@@ -371,7 +371,7 @@ func stored(t *testing.T, addr string) (values []string) {
 // acknowledged. A broker on its own can have no safe topic, so the replicas are
 // always named.
 func TestTopicWarnings(t *testing.T) {
-	safe := map[string]string{"min.insync.replicas": "2", "retention.ms": "1209600000", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
+	safe := map[string]string{"min.insync.replicas": "2", "retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
 	for _, tt := range []struct{ key, value, want string }{
 		{"", "", ""},
 		{"min.insync.replicas", "1", "min.insync.replicas is below 2"},
