@@ -122,8 +122,12 @@ func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 	}
 	from := mark.Add(-lookBack)
 	if mark.IsZero() {
-		if from, err = f.c.Source.FirstEvidence(ctx, time.Time{}); err != nil || from.IsZero() {
+		if from, err = f.c.Source.FirstEvidence(ctx, time.Time{}); err != nil {
 			return err
+		}
+		if from.IsZero() { // all of none is in the log
+			f.reached(now)
+			return nil
 		}
 		if !from.Before(now) { // by a clock that was ahead: it is read when it is that time
 			from = now.Add(-time.Millisecond)
@@ -153,10 +157,15 @@ func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 	if now.Sub(f.swept) >= sweepEach {
 		f.swept = now
 	}
-	f.mu.Lock()
-	f.status.Upto = mark
-	f.mu.Unlock()
+	f.reached(mark)
 	return nil
+}
+
+// reached notes that everything that arrived before upto is in the log.
+func (f *Feed) reached(upto time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Upto = upto
 }
 
 // skip returns when the next evidence arrived, now if none did.

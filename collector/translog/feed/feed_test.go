@@ -333,6 +333,29 @@ func TestBehind(t *testing.T) {
 	}
 }
 
+// TestNothingYet has no evidence at first: the log lacks nothing then, and nothing of what
+// arrives after.
+func TestNothingYet(t *testing.T) {
+	w := newWriter(t, "a")
+	s, l := &stored{}, &log{}
+	var found []string
+	f := newFeed(t, s, l, &found)
+	for i, at := range []time.Duration{0, time.Minute, 2 * time.Minute} {
+		if i == 2 { // seen late
+			s.rows = []row{{w.start, noon.Add(-30 * time.Minute)}}
+		}
+		if err := f.Pass(t.Context(), noon.Add(at)); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Status().Upto; !got.Equal(noon.Add(at)) {
+			t.Errorf("after pass %d the log is said to have all up to %v, want %v", i, got, noon.Add(at))
+		}
+	}
+	if len(l.entries) != 1 {
+		t.Errorf("the log has %d entries, want 1", len(l.entries))
+	}
+}
+
 // TestAllAhead has only records that arrived by a clock that was ahead: the mark is set
 // back once, not in each pass.
 func TestAllAhead(t *testing.T) {
