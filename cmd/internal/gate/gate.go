@@ -141,11 +141,13 @@ func readFile(path string) ([]byte, error) {
 
 // Intervals of Watch: from the last change to reading the file, so that an editor
 // has finished; at most from the first change, because any process may write to
-// the directory; and between two reads, for changes without an event.
+// the directory; between two reads, for changes without an event; and from the
+// start of a read until it is reported as one without an end.
 const (
 	settle  = 100 * time.Millisecond
 	longest = time.Second
 	look    = 30 * time.Second
+	silent  = 10 * time.Second
 )
 
 // Watch calls changed with each policy that replaces the one before, and with
@@ -154,7 +156,9 @@ const (
 //
 // It watches the file's directory: editors, and Kubernetes for mounted
 // configuration, replace the file. If the directory cannot be watched, the file
-// is read every 30 s.
+// is read every 30 s. A read that does not end, as of a file server that does not
+// answer, is reported after 10 s; the file is read again beside it, and Watch does
+// not wait for it.
 func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, error)) {
 	if c.File == "" || strings.HasPrefix(c.File, policies.Prefix) {
 		return
@@ -162,17 +166,21 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 	var w *fsnotify.Watcher // nil before the first read
 	var events <-chan fsnotify.Event
 	var lost <-chan error // events that did not fit: the file may have changed
+	done := make(chan outcome, maxReads)
+	reads, last, reading := 0, 0, false // those without an end so far, the number of the last one, and whether it goes on
 	defer func() {
 		if w != nil {
-			w.Close()
+			go w.Close() // which may wait for a read
 		}
 	}()
-	dir := filepath.Dir(c.File)
-	s := state{config: c, hash: now.Policy.Hash}
+	s := state{hash: now.Policy.Hash}
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	wait := time.NewTimer(settle) // the file may have changed since it was loaded
 	defer wait.Stop()
+	slow := time.NewTimer(silent)
+	defer slow.Stop()
+	slow.Stop()
 	var since time.Time // of the first change after the last read; zero for none
 	defers := func() {
 		if since.IsZero() {
@@ -180,19 +188,22 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 		}
 		wait.Reset(min(settle, longest-time.Since(since)))
 	}
-	// watch is called before each read: the directory may have been replaced. It
-	// is not called at the start, since the kernel may need 10 ms or more to watch
-	// a directory and to end that. It is not called for each event, since any
+	// The watcher is not made at the start, since the kernel may need 10 ms or more to
+	// watch a directory and to end that. The file is not read for each event, since any
 	// process that writes to the directory causes events.
-	watch := func() {
+	read := func() {
+		if reading || reads == maxReads {
+			return
+		}
+		since = time.Time{}
 		if w == nil {
 			if made, err := fsnotify.NewWatcher(); err == nil {
 				w, events, lost = made, made.Events, made.Errors
 			}
 		}
-		if w != nil {
-			_ = w.Add(dir)
-		}
+		reads, last, reading = reads+1, last+1, true
+		go c.reread(w, last, done)
+		slow.Reset(silent)
 	}
 	for {
 		select {
@@ -203,34 +214,67 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 		case <-lost:
 			defers()
 		case <-tick.C:
-			watch()
-			s.look(changed)
+			read()
 		case <-wait.C:
-			since = time.Time{}
-			watch()
-			s.look(changed)
+			read() // or, while one goes on, when that ends
+		case <-slow.C:
+			reading = false
+			s.take(Loaded{}, fmt.Errorf("reading policy %q: no answer within %v: check its file system", c.File, silent), changed)
+			if !since.IsZero() {
+				defers()
+			}
+		case o := <-done:
+			reads--
+			late := !reading || o.number != last // a later one may have found another file
+			if !late {
+				reading = false
+				slow.Stop()
+				s.take(o.loaded, o.err, changed)
+			}
+			if late || !since.IsZero() {
+				defers()
+			}
 		}
 	}
 }
 
+// maxReads bounds the reads that do not end: each has a thread.
+const maxReads = 8
+
+// outcome is what a read found.
+type outcome struct {
+	number int
+	loaded Loaded
+	err    error
+}
+
+// reread watches the file's directory, which may have been replaced since the last
+// read, and reads the file.
+func (c Config) reread(w *fsnotify.Watcher, number int, done chan<- outcome) {
+	if w != nil {
+		_ = w.Add(filepath.Dir(c.File))
+	}
+	l, err := c.Load()
+	done <- outcome{number, l, err}
+}
+
 // state is what Watch reported last.
 type state struct {
-	config  Config
 	hash    string // of the policy in force
 	problem string // "" if it is what the file has
 }
 
-// look reads the file.
-func (s *state) look(changed func(Loaded, error)) {
-	l, err := s.config.Load()
+// take reports what a read found, if it is new.
+func (s *state) take(l Loaded, err error, changed func(Loaded, error)) {
 	switch {
 	case err != nil && err.Error() != s.problem:
 		s.problem = err.Error()
 		changed(Loaded{}, err)
-	case err == nil && l.Policy.Hash != s.hash:
+	case err != nil:
+	case l.Policy.Hash != s.hash:
 		s.hash, s.problem = l.Policy.Hash, ""
 		changed(l, nil)
-	case err == nil:
+	default:
 		s.problem = ""
 	}
 }

@@ -3,10 +3,13 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,5 +186,69 @@ func TestCheckEachRead(t *testing.T) {
 	}
 	if _, err := c.Load(); err == nil || !strings.Contains(err.Error(), "reading policy") {
 		t.Errorf("got %v, want an error: the file is not to be used now", err)
+	}
+}
+
+// TestWatchReadWithoutEnd lets a read wait, as a file server that does not answer
+// does: it is reported, Watch ends all the same, and a policy that is there when the
+// read ends, or that is written meanwhile, comes into force.
+func TestWatchReadWithoutEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		want []string
+	}{{"answers late", []string{"no answer", "denying"}}, {"is replaced", []string{"no answer", "denying"}}, {"never answers", []string{"no answer"}}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "policy.json")
+			write(t, file, allowing)
+			now, err := Config{File: file}.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers := make(chan struct{})
+			answer := sync.OnceFunc(func() { close(answers) })
+			t.Cleanup(answer)
+			var reads atomic.Int32
+			c := Config{File: file, Check: func(string) error {
+				if tt.name != "is replaced" || reads.Add(1) == 1 {
+					<-answers
+				}
+				return nil
+			}}
+			write(t, file, denying)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var got []string
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				c.Watch(ctx, now, func(l Loaded, err error) {
+					switch {
+					case err == nil && l.Policy.Hash != now.Policy.Hash:
+						got = append(got, "denying")
+					case err != nil && strings.Contains(err.Error(), "no answer within 10s: check its file system"):
+						got = append(got, "no answer")
+					default:
+						got = append(got, fmt.Sprint(err))
+					}
+					switch {
+					case len(got) == len(tt.want):
+						cancel()
+					case tt.name == "is replaced":
+						write(t, file, denying)
+					default:
+						answer()
+					}
+				})
+			}()
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				t.Fatal("Watch does not end")
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("changes are %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
