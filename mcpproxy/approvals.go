@@ -48,6 +48,7 @@ type granted struct {
 	audit.Approval
 	detections []string
 	level      string // of its risk
+	while      string // the tool that must be always allowed; "" for none
 }
 
 const (

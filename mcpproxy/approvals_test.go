@@ -186,6 +186,38 @@ func TestAnswerThatAllowsAlways(t *testing.T) {
 	}
 }
 
+// TestAnswerThatAllowedAlways takes back what an answer always allowed: the session of
+// that answer asks again, as others do.
+func TestAnswerThatAllowedAlways(t *testing.T) {
+	p, a := asking(t, "cat")
+	dir, err := approval.Open(approval.Config{Dir: a.Files.Path(), Own: true, SameUser: true, People: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.send(kill(1))
+	q := question(t, a.Files, 1)
+	if err := dir.Give(&q, approval.Answer{Approved: true, Scope: approval.Always, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	p.line()
+	awaitWithdrawn(t, a.Files, q)
+	p.send(kill(2))
+	if line := p.line(); line != kill(2) {
+		t.Fatalf("the client got %s, want the second call", line)
+	}
+	if err := dir.Revoke("kill_session", ""); err != nil {
+		t.Fatal(err)
+	}
+	p.send(kill(3))
+	question(t, a.Files, 3)
+	records := p.wait()
+	for n, want := range map[uint64]string{1: "approved", 2: "approved", 3: "cancelled"} {
+		if _, one := approvalOf(t, records, n); one.Outcome != want {
+			t.Errorf("call %d has approval %+v, want %s", n, one, want)
+		}
+	}
+}
+
 // TestTheWaitIsNotTheCall: how long a person took to answer is told apart from how
 // long the server took.
 func TestTheWaitIsNotTheCall(t *testing.T) {

@@ -32,8 +32,10 @@ func (a *approvals) hasOne(o operation) (audit.Approval, bool) {
 		list = slices.Concat(list, a.session[about{tool: o.tool}])
 	}
 	a.mu.Unlock()
-	if i := slices.IndexFunc(list, func(g granted) bool { return g.covers(o) }); i >= 0 {
-		return list[i].Approval, true
+	for _, g := range list {
+		if g.covers(o) && (g.while == "" || a.alwaysAllowed(g.while)) {
+			return g.Approval, true
+		}
 	}
 	if !a.files() {
 		return audit.Approval{}, false
@@ -50,6 +52,13 @@ func (a *approvals) hasOne(o operation) (audit.Approval, bool) {
 		given.By = given.User
 	}
 	return given, true
+}
+
+// alwaysAllowed reports whether a tool has a lasting approval, which a person may have
+// taken back.
+func (a *approvals) alwaysAllowed(tool string) bool {
+	answer, err := a.lookAlways(tool)
+	return err == nil && answer != nil
 }
 
 // files reports whether the channel can ask.
@@ -103,6 +112,10 @@ func (a *approvals) accept(list []operation, q *approval.Question, given audit.A
 	}
 	if single {
 		shown, _ := audit.ParseDetections(q.Calls[0].Detections)
+		while := ""
+		if scope == approval.Always {
+			while = q.Calls[0].Subject()
+		}
 		if given.Channel == ChannelClient {
 			shown = elicitation.Shown(shown)
 		}
@@ -114,7 +127,7 @@ func (a *approvals) accept(list []operation, q *approval.Question, given audit.A
 			named := slices.DeleteFunc(slices.Clone(o.detections), func(word string) bool {
 				return !slices.ContainsFunc(shown, func(d audit.Detection) bool { return d.Detector == word })
 			})
-			a.session[o.about] = append(a.session[o.about], granted{given, named, o.level})
+			a.session[o.about] = append(a.session[o.about], granted{given, named, o.level, while})
 		}
 		a.mu.Unlock()
 	}

@@ -75,7 +75,7 @@ func (d *Dir) always(tool, serverKey string, want func(*AlwaysEntry) bool) (*Ans
 func (d *Dir) Allowed() ([]AlwaysEntry, error) { return d.entries(d.rule, d.proxy(), "") }
 
 // Revoke removes the entries of a tool: those of one server, or all if serverKey
-// is "". Proxies that looked before still have them.
+// is "". Calls that proxies have approved by them stay approved.
 func (d *Dir) Revoke(tool, serverKey string) error {
 	list, err := d.entries(d.rule, d.proxy(), escapeTool(tool))
 	found := false
