@@ -43,6 +43,24 @@ func open(t *testing.T, dir string) *clickhouse.DB {
 	return s
 }
 
+// migrated starts an engine with the tables, and returns its directory.
+func migrated(t *testing.T) (dir string) {
+	t.Helper()
+	dir = migratedDir(t)
+	chdbtest.StartIn(t, dir)
+	return dir
+}
+
+// migratedDir returns the directory of such an engine, which does not run.
+func migratedDir(t *testing.T) string {
+	t.Helper()
+	return chdbtest.DirWith(t, "tables", func(dir string) {
+		if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // row makes what the collector makes of a record.
 func row(t *testing.T, r audit.Record, offset uint64) ingest.Row {
 	t.Helper()

@@ -15,10 +15,7 @@ import (
 // TestInsertConnects has inserts make their connection themselves, as after a
 // server was away, whether they are compressed or not.
 func TestInsertConnects(t *testing.T) {
-	dir := chdbtest.Start(t)
-	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
+	dir := migrated(t)
 	for i, uncompressed := range []bool{true, false} {
 		s, err := clickhouse.Open(clickhouse.Config{
 			Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: uncompressed,
@@ -38,11 +35,8 @@ func TestInsertConnects(t *testing.T) {
 // stored as one part and taken once, however often it is sent.
 func TestInsertOfManyBlocks(t *testing.T) {
 	const n = 5000 // some ten blocks
-	dir := chdbtest.Start(t)
+	dir := migrated(t)
 	s := open(t, dir)
-	if _, err := s.Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
 	rows := make([]ingest.Row, n)
 	for i := range rows {
 		r := call(i+1, "send_keys")
@@ -63,10 +57,7 @@ func TestInsertOfManyBlocks(t *testing.T) {
 // TestKeepFree inserts on a disk with less free space than what is to be left:
 // records and dead letters wait, and nothing else does.
 func TestKeepFree(t *testing.T) {
-	dir := chdbtest.Start(t)
-	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
+	dir := migrated(t)
 	s, err := clickhouse.Open(clickhouse.Config{
 		Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true, KeepFree: 1 << 60,
 	})

@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -42,11 +41,7 @@ func TestKeepFirst(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "ch")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { os.RemoveAll(dir) })
+			dir := migratedDir(t)
 			var rows []ingest.Row
 			for i := range 100 {
 				rows = append(rows, row(t, call(i+1, "list_panes"), uint64(i)))
@@ -54,9 +49,6 @@ func TestKeepFirst(t *testing.T) {
 			t.Run("upgrade", func(t *testing.T) {
 				chdbtest.StartIn(t, dir)
 				s := open(t, dir)
-				if _, err := s.Migrate(t.Context(), keep); err != nil {
-					t.Fatal(err)
-				}
 				chdbtest.Query(t, dir, create(t, dir, "older", "(precedence)", ""))
 				chdbtest.Query(t, dir, "EXCHANGE TABLES audit.events AND audit.older")
 				chdbtest.Query(t, dir, "DROP TABLE audit.older SYNC")

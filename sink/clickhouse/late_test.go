@@ -23,11 +23,7 @@ func TestLateRecords(t *testing.T) {
 		rewriting = "CREATE TABLE audit.rewriting (n UInt64) ENGINE = ReplacingMergeTree PARTITION BY n % 40 ORDER BY n " +
 			"SETTINGS min_age_to_force_merge_seconds = 3600, min_age_to_force_merge_on_partition_only = 1"
 	)
-	dir, err := os.MkdirTemp("", "ch")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := migratedDir(t)
 	then := start.Add(-40 * 24 * time.Hour)
 	record := func(no int) ingest.Row {
 		r := call(no%1000, "list_panes")
@@ -38,9 +34,6 @@ func TestLateRecords(t *testing.T) {
 	t.Run("stored", func(t *testing.T) {
 		chdbtest.StartIn(t, dir)
 		s := open(t, dir)
-		if _, err := s.Migrate(t.Context(), keep); err != nil {
-			t.Fatal(err)
-		}
 		chdbtest.Query(t, dir, rewriting)
 		rows := make([]ingest.Row, large)
 		for i := range rows {

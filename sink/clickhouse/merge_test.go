@@ -15,11 +15,8 @@ import (
 // memory that readers and other inserts get none.
 func TestMergeInLittleMemory(t *testing.T) {
 	const parts, rows = 6, 4000
-	dir := chdbtest.Start(t)
+	dir := migrated(t)
 	s := open(t, dir)
-	if _, err := s.Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
 	chdbtest.Query(t, dir, "SYSTEM STOP MERGES")
 	for part := range parts {
 		list := make([]ingest.Row, rows)

@@ -45,10 +45,7 @@ func TestUsersAreRenewed(t *testing.T) {
 // TestMigrateReadsOnly: where all is there, Migrate does nothing that a user
 // with the least rights may not, as which the engine's reader stands here.
 func TestMigrateReadsOnly(t *testing.T) {
-	dir := chdbtest.Start(t)
-	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
+	dir := migrated(t)
 	s, err := clickhouse.OpenBare(clickhouse.Config{
 		Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Reader), Uncompressed: true,
 	})

@@ -7,10 +7,7 @@ import (
 
 // TestSchema asks the engine what holds of the tables.
 func TestSchema(t *testing.T) {
-	dir := chdbtest.Start(t)
-	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
+	dir := migrated(t)
 	t.Run("inserts are synced", func(t *testing.T) {
 		// Every table with rows of its own syncs them, and the directory that names
 		// them, before an insert is answered; a merge is synced before its parts go.

@@ -17,11 +17,8 @@ import (
 // TestTyped stores one record of each kind with all members, and edits each
 // column next to its raw bytes.
 func TestTyped(t *testing.T) {
-	dir := chdbtest.Start(t)
+	dir := migrated(t)
 	s := open(t, dir)
-	if _, err := s.Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
 	arch, err := txtar.ParseFile("../../schemas/audit/testdata/lines.txtar")
 	if err != nil {
 		t.Fatal(err)

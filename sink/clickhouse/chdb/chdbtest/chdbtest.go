@@ -79,10 +79,19 @@ func Start(t testing.TB) string {
 	return dir
 }
 
-// StartWith is Start with the data that fill leaves in an engine. It fills the first
-// one of a name, and the others get a copy: that takes a quarter of the processor
-// time in which the tables are made. TestMain calls Main.
+// StartWith is Start in what DirWith returns.
 func StartWith(t testing.TB, name string, fill func(dir string)) string {
+	t.Helper()
+	dir := DirWith(t, name, fill)
+	StartIn(t, dir)
+	return dir
+}
+
+// DirWith returns an engine's directory with the data that fill leaves in an engine,
+// which ends with the test. It fills the first one of a name, and the others are a
+// copy: that takes a quarter of the processor time in which the tables are made.
+// TestMain calls Main.
+func DirWith(t testing.TB, name string, fill func(dir string)) string {
 	t.Helper()
 	const data = "data" // of an engine's directory
 	Library(t)
@@ -99,7 +108,6 @@ func StartWith(t testing.TB, name string, fill func(dir string)) string {
 	if err := os.CopyFS(filepath.Join(dir, data), os.DirFS(filled)); err != nil {
 		t.Fatal(err)
 	}
-	StartIn(t, dir)
 	return dir
 }
 
