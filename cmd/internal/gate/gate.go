@@ -169,8 +169,12 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 	done := make(chan outcome, maxReads)
 	reads, last, reading := 0, 0, false // those without an end so far, the number of the last one, and whether it goes on
 	defer func() {
-		if w != nil {
-			go w.Close() // which may wait for a read
+		switch {
+		case w == nil:
+		case reads > 0:
+			go w.Close() // which waits for them
+		default:
+			w.Close()
 		}
 	}()
 	s := state{hash: now.Policy.Hash}
