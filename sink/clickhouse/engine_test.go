@@ -344,6 +344,12 @@ func testNewer(t *testing.T, s *clickhouse.DB, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// One that is not ours, of the same number.
+	chdbtest.Query(t, dir, "INSERT INTO audit.migrations (number, name, sha256, needs, applied_at) VALUES (2, '0002_theirs', 'x', 0, now() + 60)")
+	if _, err := s.Migrate(t.Context(), keep); ingest.ClassOf(err) != ingest.Configuration || !strings.Contains(err.Error(), "is not the one that was applied") {
+		t.Errorf("Migrate = %v, want that a migration is another one", err)
+	}
+	chdbtest.Query(t, dir, "ALTER TABLE audit.migrations DELETE WHERE sha256 = 'x' SETTINGS mutations_sync = 2")
 	// A newer program's migration that an older one can work with.
 	chdbtest.Query(t, dir, fmt.Sprintf("INSERT INTO audit.migrations (number, name, sha256, needs) VALUES (999, '0999_future', 'x', %d)", len(all)))
 	if applied, err := s.Migrate(t.Context(), keep); err != nil || applied.Newer != 1 {
