@@ -245,6 +245,14 @@ func TestReverify(t *testing.T) {
 	if got := metric(t, registry, "auditcollector_reverified_until_timestamp_seconds"); got != float64((proof.Session{ID: all[4].ID}).Started().Unix()) {
 		t.Errorf("the metric says that it came to %v, want the start of the last session", got)
 	}
+	// That it is not known which ones are next is not the end of the round.
+	f.exec("RENAME TABLE audit.session_states TO audit.away")
+	now = now.Add(time.Minute)
+	err := job.Turn(t.Context())
+	if rounds := metric(t, registry, "auditcollector_reverification_rounds_total"); err == nil || rounds != 0 {
+		t.Errorf("without the table of sessions: %v, and %v rounds", err, rounds)
+	}
+	f.exec("RENAME TABLE audit.away TO audit.session_states")
 	turn("[]") // the round is over
 	if got := metric(t, registry, "auditcollector_reverification_rounds_total"); got != 1 {
 		t.Errorf("%v rounds, want 1", got)
