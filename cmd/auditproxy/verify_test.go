@@ -165,7 +165,7 @@ func TestVerifyCannotTell(t *testing.T) {
 	if err := os.Symlink(w.segment(1)+".away", w.segment(1)); err != nil {
 		t.Fatal(err)
 	}
-	if out := runApp(t, dir, "verify", "--damage-only"); !strings.Contains(out, "not read") || !strings.HasSuffix(out, "exit 2\n") {
+	if out := runApp(t, dir, "verify", "--damage-only"); !strings.Contains(out, "not read") || !strings.Contains(out, "00000001.jsonl: ") || !strings.HasSuffix(out, "exit 2\n") {
 		t.Errorf("a file that cannot be read: %s", out)
 	}
 	// A problem elsewhere is certain all the same.
