@@ -28,7 +28,7 @@ func TestText(t *testing.T) {
 				Detail: "seq 117 edited between checkpoints 115 and 371: pipe\x1b_pane, 2026-11-20 09:14:03"}}, NotShown: 2},
 			{SessionID: "s2", State: verify.Tampered, Findings: []verify.Finding{{What: verify.MissingSession, Seq: 4411, To: 4411, Detail: "host_seq 4411 is missing between s1 and s3"}}},
 			{SessionID: "s3", State: verify.Incomplete, Note: "running, verified through 812 of 831"},
-			{SessionID: "s4", State: verify.Unsigned, Note: "written before evidence was on"},
+			{SessionID: "s4", State: verify.Unsigned, Note: "no evidence: it was off, or could not be made"},
 			{SessionID: "s5", State: verify.Unknown, Note: "signed by a host"},
 		},
 	}
@@ -45,7 +45,7 @@ tampered    s1` + pad + `  seq 117 edited between checkpoints 115 and 371: pipe\
 tampered    s1` + pad + `  and 2 more
 tampered    host_seq 4411 is missing between s1 and s3
 incomplete  s3` + pad + `  running, verified through 812 of 831
-unsigned    s4` + pad + `  written before evidence was on
+unsigned    s4` + pad + `  no evidence: it was off, or could not be made
 unknown_key 2 sessions: host auditproxy/build-8+1+k
 damaged     s6` + pad + `  00000001.jsonl:0 torn
 exit 1
@@ -76,7 +76,7 @@ func TestManyUnreadable(t *testing.T) {
 	for i := range 250 {
 		r.Results = append(r.Results, verify.Result{SessionID: fmt.Sprint("s", i), State: verify.Unreadable, Note: "why"})
 	}
-	r.Results = append(r.Results, verify.Result{SessionID: "last", State: verify.Unsigned, Note: "written before evidence was on"})
+	r.Results = append(r.Results, verify.Result{SessionID: "last", State: verify.Unsigned, Note: "no evidence: it was off, or could not be made"})
 	var out strings.Builder
 	if err := (evidencereport.Printer{Out: &out}).Text(r, nil, verify.ExitUnclear); err != nil {
 		t.Fatal(err)

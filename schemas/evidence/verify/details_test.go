@@ -254,7 +254,7 @@ func TestDetails(t *testing.T) {
 		{name: "old records without evidence are gone", session: s.Unsigned(), about: verify.About{Cut: true}, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 4, 6)[3:] },
 			want: "incomplete 0/20 exit 2: its session_start is not here, so nothing can be verified"},
 		{name: "old records without evidence are gone behind the first", session: s.Unsigned(), about: verify.About{Cut: true}, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 4, 6) },
-			want: "unsigned 0/23 exit 2: written before evidence was on"},
+			want: "unsigned 0/23 exit 2: no evidence: it was off, or could not be made"},
 		{name: "old records are gone behind the first", session: s, about: verify.About{Cut: true}, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 4, 6) },
 			want: "tampered 0/26 exit 1; deleted 4-5: seq 4 to 5 deleted before checkpoint 11"},
 		{name: "checkpoints from elsewhere, and a record is edited", cfg: from(checkpoints...), session: s, change: func(r []verify.Row) []verify.Row { r[3] = edited(r[3]); return r },

@@ -34,7 +34,7 @@ func (s *Session) result(trusted map[string]bool) Result {
 	case b == nil:
 		r.State, r.Note, r.Unclear = Incomplete, "its session_start is not here, so nothing can be verified", true
 	case b.err != nil:
-		r.State, r.Note = Unsigned, "written before evidence was on"
+		r.State, r.Note = Unsigned, "no evidence: it was off, or could not be made"
 	case !trusted[b.evidence.HostKey]:
 		r.State, r.Note = Unknown, "signed by a host that is not trusted: "+b.evidence.HostKey
 		r.Findings = []Finding{{What: UnknownKey, Detail: r.Note}}
