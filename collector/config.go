@@ -44,6 +44,11 @@ type Config struct {
 	// none was.
 	Erased func(session string) bool
 
+	// Reached returns, for each place, the offset behind the last one before it of which
+	// the store has a record, a dead letter or a gap; 0 if there is none. nil: what another
+	// program made the group pass is not reported.
+	Reached func(ctx context.Context, places []ingest.Source) ([]uint64, error)
+
 	BatchRows  int           // records in one insert; zero: 50 000
 	BatchBytes int64         // memory of one batch; zero: 64 MB
 	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s

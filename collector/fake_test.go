@@ -62,6 +62,7 @@ type fakeStore struct {
 	ids     map[string]bool  // record ids
 	letters map[letterID]ingest.DeadLetter
 	gaps    map[ingest.Gap]bool
+	next    map[partitionOffset]int64
 	inserts int     // of rows, that succeeded
 	tries   int     // of inserts of rows
 	takes   string  // the tool of rows that a wrong table takes
@@ -70,7 +71,7 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}}
+	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[partitionOffset]int64{}}
 }
 
 func (s *fakeStore) fault() fault {
@@ -127,6 +128,7 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 	for i := range rows {
 		s.rows[rows[i].Hash]++
 		s.ids[rows[i].Record.RecordID] = true
+		s.reach(rows[i].Source, rows[i].Source.Offset)
 	}
 	s.inserts++
 	if f == ackDropped {
@@ -160,8 +162,28 @@ func (s *fakeStore) InsertGaps(_ context.Context, gaps []ingest.Gap) error {
 	for _, g := range gaps {
 		g.Seen = time.Time{}
 		s.gaps[g] = true
+		s.reach(ingest.Source{Topic: g.Topic, Partition: g.Partition}, g.To)
 	}
 	return nil
+}
+
+// reach notes that the store has the offset last of a partition.
+func (s *fakeStore) reach(at ingest.Source, last uint64) {
+	id := partitionOffset{at.Topic, int(at.Partition), 0}
+	s.next[id] = max(s.next[id], int64(last)+1)
+}
+
+// Reached is Config.Reached, for offsets that are set forward.
+func (s *fakeStore) Reached(_ context.Context, places []ingest.Source) (next []uint64, err error) {
+	if s.fault() == lost {
+		return nil, errStore
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range places {
+		next = append(next, uint64(min(s.next[partitionOffset{p.Topic, int(p.Partition), 0}], int64(p.Offset))))
+	}
+	return next, nil
 }
 
 // stored returns the numbers of different records and of dead letters.

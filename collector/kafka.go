@@ -26,7 +26,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
 	w := newWriter(c, deadTopic)
-	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, committed: map[partitionOffset]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
+	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, reached: c.config.Reached, committed: map[partitionOffset]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
 		return newPipeline(c, w, commit)
 	}}
 	return m.run(ctx)
@@ -156,14 +156,7 @@ func (c *consumer) leave(ctx context.Context, memberID string) {
 // were read in; the brokers accept that until all members have left.
 func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	p := c.pipeline(func(marks []partitionOffset) error {
-		offsets := map[string]map[int]int64{}
-		for _, m := range marks { // ascending in each partition
-			if offsets[m.topic] == nil {
-				offsets[m.topic] = map[int]int64{}
-			}
-			offsets[m.topic][m.partition] = m.next
-		}
-		if err := gen.CommitOffsets(offsets); err != nil {
+		if err := c.commit(gen, marks); err != nil {
 			return err
 		}
 		for _, m := range marks {
@@ -190,10 +183,15 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 			r.metrics.unread.ack(r.id(), a.Offset)
 			ours[r.id()] = true
 			readers = append(readers, r)
-			wg.Go(func() { r.run(ctx, chunks) })
 		}
 	}
 	c.metrics.unread.keep(ours)
+	wg.Go(func() {
+		c.findJumps(ctx, readers)
+		for _, r := range readers {
+			wg.Go(func() { r.run(ctx, chunks) })
+		}
+	})
 	wg.Go(func() { c.watchLag(ctx, readers) })
 	c.log.Info("partitions assigned", zap.Int32("generation", gen.ID), zap.Any("partitions", assigned(gen)))
 	p.run(ctx, chunks) // until ctx ends, also without a partition

@@ -60,7 +60,7 @@ type member struct {
 func join(t *testing.T, store Inserter, group string, topics ...string) *member {
 	t.Helper()
 	c, err := New(Config{
-		Store: store, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
+		Store: store, Reached: store.(*fakeStore).Reached, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
 		Kafka: Kafka{Brokers: []string{cluster.Broker(t).Addr}, Group: group, Topics: topics},
 	})
 	if err != nil {
@@ -288,6 +288,80 @@ func TestRemoved(t *testing.T) {
 	if len(store.gaps) != 1 || !store.gaps[want] {
 		t.Errorf("gaps %v, want %v", store.gaps, want)
 	}
+}
+
+// TestOffsetWasSet checks that records which another program makes the group pass are a
+// gap, and that no other offset of a group is: one that a collector committed, also where
+// the store has none of the last records, and one that was set back.
+func TestOffsetWasSet(t *testing.T) {
+	topic, store := newTopic(t, 1), newFakeStore()
+	run := func(want int) {
+		t.Helper()
+		m := join(t, store, topic, topic)
+		eventually(t, "the records are stored", store.has(want, 0))
+		eventually(t, "they are committed", func() bool { return committedOffset(t, m, topic) == logEnd(t, topic) })
+		m.leave(t)
+	}
+	check := func(what string, want ...ingest.Gap) {
+		t.Helper()
+		if len(store.gaps) != len(want) {
+			t.Errorf("%s: gaps %v, want %v", what, store.gaps, want)
+		}
+		for _, g := range want {
+			if !store.gaps[g] {
+				t.Errorf("%s: gaps %v, want %v", what, store.gaps, want)
+			}
+		}
+	}
+	produce(t, topic, records(1, 5)...)
+	setOffset(t, topic, 2) // before the first collector: the store has nothing
+	run(3)
+	first := ingest.Gap{Topic: topic, From: 0, To: 1, Reason: "offset was set"}
+	check("before the first start", first)
+	produce(t, topic, records(6, 5)...)
+	setOffset(t, topic, 8)
+	run(5)
+	second := ingest.Gap{Topic: topic, From: 5, To: 7, Reason: "offset was set"}
+	check("later", first, second)
+	store.mu.Lock()
+	clear(store.next) // as of repeats, which collapse with what came from elsewhere
+	store.mu.Unlock()
+	produce(t, topic, records(11, 1)...)
+	run(6)
+	check("committed by a collector", first, second)
+	setOffset(t, topic, 3)
+	run(9)
+	check("set back", first, second)
+}
+
+// setOffset sets the offset of the group with the topic's name, as an administrator's
+// tool does.
+func setOffset(t *testing.T, topic string, offset int64) {
+	t.Helper()
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(cluster.Broker(t).Addr), Transport: transport}
+	eventually(t, "the group is empty, and its offset is set", func() bool {
+		resp, err := client.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{
+			GroupID: topic, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: {{Offset: offset}}},
+		})
+		return err == nil && resp.Topics[topic][0].Error == nil
+	})
+}
+
+// logEnd returns the end of the one partition of a topic.
+func logEnd(t *testing.T, topic string) int64 {
+	t.Helper()
+	conn, err := kafka.DialLeader(t.Context(), "tcp", cluster.Broker(t).Addr, topic, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, last, err := conn.ReadOffsets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
 }
 
 // TestSkipped checks that an offset which the broker skips is a gap, and that one

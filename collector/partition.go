@@ -28,6 +28,8 @@ type partition struct {
 	fetchBytes int64
 	group      string // that had an offset of it at the start; "": none had
 	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
+	wasSet     bool   // another program set the group's offset
+	reached    int64  // offset behind the last record before it that the store has
 	passed     int64  // next of the last chunk that the pipeline has
 	rows       int    // of the last chunk
 	key, value []byte // of the current message
@@ -88,6 +90,9 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 			return err
 		}
 	}
+	if p.wasSet {
+		p.pass(ctx, p.takeOffset(), out)
+	}
 	if p.doubtful || !p.answered.IsZero() && time.Since(p.answered) > doubtAfter {
 		c, err := p.leaveOld(ctx)
 		p.pass(ctx, c, out)
@@ -144,6 +149,19 @@ func (p *partition) begin(ctx context.Context) (c chunk[partitionOffset], err er
 	}
 	p.next, p.passed = first, first
 	return c, nil
+}
+
+// takeOffset goes on at the offset that another program set. What the store does not
+// have before it is a gap. The offset is committed in any case, so that the next
+// generation need not ask again.
+func (p *partition) takeOffset() (c chunk[partitionOffset]) {
+	if to := p.next; p.reached < to {
+		p.next = p.reached
+		p.gap(&c, to-1, offsetWasSet)
+		p.next = to
+	}
+	p.wasSet, p.passed = false, -1
+	return c
 }
 
 // fetchAt fetches from an offset on. Over its quota it waits as long as the brokers

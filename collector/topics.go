@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 
 	"github.com/segmentio/kafka-go"
@@ -57,6 +58,7 @@ type consumer struct {
 	k         Kafka
 	client    *kafka.Client
 	committed map[partitionOffset]int64                                                   // offsets of this process; owned by the generation that runs
+	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error)         // see Config.Reached
 	missing   *health                                                                     // the topics that do not exist
 	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
 }

@@ -75,6 +75,11 @@ func (h *history) session(age time.Duration) {
 	}
 }
 
+// skipped adds offsets that a collector found, a time ago, not to have been read.
+func (h *history) skipped(age time.Duration) {
+	h.statements = append(h.statements, fmt.Sprintf("INSERT INTO audit.gaps VALUES (fromUnixTimestamp64Milli(%d), 't', 1, 5, 9, '', 'offset was set')", h.now.Add(-age).UnixMilli()))
+}
+
 // verified adds what a verification of a time ago found.
 func (h *history) verified(state string, age time.Duration, findings string) {
 	h.statements = append(h.statements, fmt.Sprintf("INSERT INTO audit.verifications (tenant, session_id, state, at, first_ts, findings) VALUES ('acme', 's', '%s', fromUnixTimestamp64Milli(%d), now() - INTERVAL 1 DAY, '%s')",
@@ -197,6 +202,8 @@ var scheduled = []struct {
 	{"sequence-gap", "and a record that just came has the highest", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour); h.add(time.Second, number(math.MaxUint64)) }},
 	{"sequence-gap", "none is missing, and a record that just came has the highest", 0, func(h *history) { h.many(2, hour); h.add(time.Second, number(math.MaxUint64)) }},
 	{"sequence-gap", "it may still come", 0, func(h *history) { h.add(hour); h.seq++; h.add(time.Second) }},
+	{"records-not-read", "an offset was set", 1, func(h *history) { h.skipped(time.Hour) }},
+	{"records-not-read", "weeks ago", 0, func(h *history) { h.skipped(14 * day) }},
 	{"records-tampered", "found an hour ago, and in order since", 1, func(h *history) {
 		h.verified("tampered", hour, `[{"what":"edited","seq":3}]`)
 		h.verified("ok", minute, "[]")
@@ -456,6 +463,7 @@ func TestScheduledRules(t *testing.T) {
 			h.exec(t, "TRUNCATE TABLE audit.session_states")
 			past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 			h.exec(t, "TRUNCATE TABLE audit.verifications")
+			h.exec(t, "TRUNCATE TABLE audit.gaps")
 			tt.history(&past)
 			for _, statement := range past.statements {
 				h.exec(t, statement)
@@ -503,7 +511,7 @@ func TestScheduledRules(t *testing.T) {
 				t.Errorf("the same question has other alerts (-first +second):\n%s", diff)
 			}
 			for _, a := range found[0] {
-				if a.Tenant != "acme" || a.TS.IsZero() {
+				if a.Tenant != "acme" && tt.rule != "records-not-read" || a.TS.IsZero() { // offsets have no tenant
 					t.Errorf("alert %+v", a)
 				}
 			}

@@ -270,6 +270,7 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 		Keep:        cfg.keepEvents,
 		KeepTenants: cfg.keepTenants,
 		Erased:      erased.Has,
+		Reached:     store.Reached,
 		Spools:      cfg.spoolDirs,
 		HostKey:     cfg.evidence.hostKeyFile,
 		BatchRows:   cfg.batchRows,

@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"strings"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
@@ -28,6 +30,61 @@ func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
 		return nil
 	})
 	return clickhouse.Classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
+}
+
+// Reached returns, for each place in Kafka, the offset behind the last one before it of
+// which a record, a dead letter or a gap is here; 0 if there is none. It reads the
+// places of all records.
+func (s *Store) Reached(ctx context.Context, places []ingest.Source) ([]uint64, error) {
+	ctx, cancel := s.db.Long(ctx)
+	defer cancel()
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return nil, clickhouse.Classify("asking what was read", err)
+	}
+	reached := make([]uint64, len(places))
+	for i := 0; i < len(places); i += reachedAtOnce {
+		some := places[i:min(i+reachedAtOnce, len(places))]
+		sql, args := s.reachedSQL(some)
+		rows, err := conn.Query(ctx, sql, args...)
+		if err != nil {
+			return nil, clickhouse.Classify("asking what was read", err)
+		}
+		for rows.Next() {
+			var topic string
+			var partition uint32
+			var next uint64
+			if err := rows.Scan(&topic, &partition, &next); err != nil {
+				return nil, errors.Join(clickhouse.Classify("asking what was read", err), rows.Close())
+			}
+			for j, p := range some {
+				if p.Topic == topic && p.Partition == partition {
+					reached[i+j] = next
+				}
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return nil, clickhouse.Classify("asking what was read", err)
+		}
+	}
+	return reached, nil
+}
+
+// reachedAtOnce bounds the length of a statement.
+const reachedAtOnce = 500
+
+func (s *Store) reachedSQL(places []ingest.Source) (sql string, args []any) {
+	var parts []string
+	for _, t := range []struct{ table, last string }{{"events", "kafka_offset"}, {"dead_letters", "kafka_offset"}, {"gaps", "to_offset"}} {
+		var before []string
+		for _, p := range places {
+			before = append(before, fmt.Sprintf("kafka_topic = ? AND kafka_partition = %d AND %s < %d", p.Partition, t.last, p.Offset))
+			args = append(args, p.Topic)
+		}
+		parts = append(parts, fmt.Sprintf("SELECT toString(kafka_topic) AS topic, kafka_partition, max(%s) + 1 AS next FROM %s.%s WHERE %s GROUP BY topic, kafka_partition",
+			t.last, s.db.Name(), t.table, strings.Join(before, " OR ")))
+	}
+	return "SELECT topic, kafka_partition, max(next) FROM (" + strings.Join(parts, " UNION ALL ") + ") GROUP BY topic, kafka_partition", args
 }
 
 // Completeness counts the gaps in the sessions of the last two days.

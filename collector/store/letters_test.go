@@ -1,10 +1,12 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -87,6 +89,22 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 		if err := s.InsertGaps(t.Context(), []ingest.Gap{g}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// The letters are at partition 1 too; a record is at 3.
+	if err := s.InsertRows(t.Context(), []ingest.Row{ingesttest.Row(t, ingesttest.Call(1, "list_panes", hour), ingest.Source{Topic: "t", Partition: 3, Offset: 7})}, hour); err != nil {
+		t.Fatal(err)
+	}
+	places := []ingest.Source{{Topic: "t", Partition: 3, Offset: 9}, {Topic: "t", Partition: 3, Offset: 7}, {Topic: "it's", Partition: 3, Offset: 9}, {Topic: "t", Partition: 1, Offset: 10}, {Topic: "t", Partition: 1, Offset: 100}}
+	next := make([]uint64, len(places))
+	for i, p := range places {
+		one, err := s.Reached(t.Context(), []ingest.Source{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next[i] = one[0]
+	}
+	if want := []uint64{8, 0, 0, 10, 21}; !slices.Equal(next, want) {
+		t.Errorf("places %v: the store reached %d, want %d", places, next, want)
 	}
 	full := engine(dir, chdb.Writer)
 	full.KeepFree = 1 << 60
