@@ -101,11 +101,17 @@ func Erase(ctx context.Context, db *clickhouse.DB, e Erasure, settle time.Durati
 		return e, err
 	}
 	for range passes {
-		for _, s := range steps {
+		for i := range steps {
+			before := x.holds
 			if err := x.checkHolds(ctx); err != nil {
-				return e, fmt.Errorf("stopping before table %q: %w", s.table, err)
+				return e, fmt.Errorf("stopping before table %q: %w", steps[i].table, err)
 			}
-			if err := x.step(ctx, s); err != nil {
+			if x.holds != before { // rows that are also about something else may be held now
+				if steps, err = x.steps(ctx); err != nil {
+					return e, err
+				}
+			}
+			if err := x.step(ctx, steps[i]); err != nil {
 				return e, err
 			}
 			progress(len(steps))
@@ -169,7 +175,10 @@ func (x *eraser) checkEnded(ctx context.Context) error {
 
 // checkHolds returns ErrHeld if a hold is on any of the sessions, or on a tenant
 // or a user of theirs.
-func (x *eraser) checkHolds(ctx context.Context) error {
+func (x *eraser) checkHolds(ctx context.Context) (err error) {
+	if x.holds, err = holdsNow(ctx, x.db); err != nil {
+		return err
+	}
 	holds, err := Holds(ctx, x.db, false)
 	if err != nil || len(holds) == 0 {
 		return err
@@ -239,11 +248,15 @@ func (x *eraser) record(ctx context.Context, done time.Time) error {
 // eraseAgain erases what arrived of erased sessions in spite of that, as through
 // a collector that did not know of it, but for those that a hold is on meanwhile.
 func (c Config) eraseAgain(ctx context.Context) error {
+	same, err := holdsNow(ctx, c.DB)
+	if err != nil {
+		return err
+	}
 	holds, err := Holds(ctx, c.DB, false)
 	if err != nil {
 		return err
 	}
-	x := &eraser{db: c.DB, unheld: unheld(c.DB.Name(), holds)}
+	x := &eraser{db: c.DB, unheld: unheld(c.DB.Name(), holds), holds: same}
 	left := map[string]string{"session_states": "1", "alerts": "1" + notAlso(heldAlerts(c.DB.Name(), holds)), "dead_letters": "raw != ''" + notAlso(heldLetters(holds))}
 	var found uint64
 	for _, table := range slices.Sorted(maps.Keys(left)) {
@@ -266,6 +279,10 @@ func (c Config) eraseAgain(ctx context.Context) error {
 		return err
 	}
 	for _, s := range steps {
+		// What a new hold is not on is erased by the next run.
+		if now, err := still(ctx, c.DB, same); err != nil || !now {
+			return err
+		}
 		if err := x.step(ctx, s); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package retention_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,7 @@ func TestErase(t *testing.T) {
 		{"a user of two tenants", testEraseTenants},
 		{"dead letters only", testEraseLetters},
 		{"a hold meanwhile", testEraseHoldMeanwhile},
+		{"a hold while it is stopped", testEraseHoldWhileStopped},
 		{"what others hold", testEraseOthersHold},
 		{"again after days", testEraseAgainLater},
 	} {
@@ -442,6 +444,38 @@ func testEraseHoldMeanwhile(t *testing.T, f *fixture) {
 	}
 	f.erase(erasure(retention.HoldSession, e.Value))
 	f.want(left, "0\t3")
+}
+
+// testEraseHoldWhileStopped adds a hold while an erasure, and then a run that erases again,
+// is stopped between its look at the holds and a statement: nothing is erased by it, nor
+// after it.
+func testEraseHoldWhileStopped(t *testing.T, f *fixture) {
+	all := f.ended(audit.Record{Tenant: "acme", User: "ann"}, audit.Record{Tenant: "acme", User: "bob"})
+	e := erasure(retention.HoldSession, all[0].SessionID)
+	var held retention.Hold
+	stopped := func() *clickhouse.DB {
+		return f.intercept(regexp.MustCompile("ALTER TABLE audit.events"), func() { held = f.hold(retention.HoldSession, e.Value) })
+	}
+	left := "SELECT countIf(session_id = '" + e.Value + "') > 0, count() FROM audit.events"
+	f.want(left, "1\t4")
+	plan, err := retention.PlanErasure(t.Context(), f.db, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := retention.Erase(t.Context(), stopped(), plan, 0, func(int) {}); !errors.Is(err, retention.ErrHeld) {
+		t.Errorf("Erase = %v, want ErrHeld", err)
+	}
+	f.want(left, "1\t4")
+	if err := retention.RemoveHold(t.Context(), f.db, held, retention.Removed{At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	// Now the session's records count as rows that arrived in spite of the erasure.
+	f.exec("INSERT INTO audit.session_states (tenant, session_id, last_ts) VALUES ('acme', '" + e.Value + "', now())")
+	if _, err := retention.New(retention.Config{DB: stopped(), Keep: f.keep}).Once(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	f.want(left, "1\t4")
+	f.want("SELECT count() > 0 FROM audit.session_states WHERE session_id = '"+e.Value+"'", "1")
 }
 
 // testEraseOthersHold leaves alerts and dead letters that are about something

@@ -74,6 +74,7 @@ type eraser struct {
 	e       Erasure
 	written bool // the sessions are in erased_sessions
 
+	holds  string   // the condition that they are still those that checkHolds saw; "" before
 	users  []string // of the sessions; nil: not known
 	unheld string   // with the nil id, the clause for sessions that no hold is on
 }

@@ -79,6 +79,26 @@ func Holds(ctx context.Context, db *clickhouse.DB, all bool) ([]Hold, error) {
 	return list, nil
 }
 
+// holdsNow returns the condition that no hold was added or removed since. Statements that
+// remove rows have it, since what is before them may take long, and a process may be
+// stopped between looking at holds and removing: then they remove nothing.
+func holdsNow(ctx context.Context, db *clickhouse.DB) (string, error) {
+	ctx, cancel := db.Limited(ctx)
+	defer cancel()
+	events := "(SELECT uniqExact(event_id) FROM " + db.Name() + ".hold_events)"
+	var n uint64
+	if err := db.Conn().QueryRow(ctx, "SELECT "+events).Scan(&n); err != nil {
+		return "", clickhouse.Classify("reading holds", err)
+	}
+	return fmt.Sprintf("%s = %d", events, n), nil
+}
+
+// still reports whether a condition of holdsNow is true.
+func still(ctx context.Context, db *clickhouse.DB, condition string) (bool, error) {
+	now, err := holdsNow(ctx, db)
+	return now == condition, err
+}
+
 // AddHold stores a new hold. Two that are added at once may be about the same;
 // then both are in force until they are removed.
 func AddHold(ctx context.Context, db *clickhouse.DB, h Hold) error {

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"sync"
 	"sync/atomic"
+
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
 )
 
 // removes matches a request that removes rows, records it, or fills a table again.
@@ -64,14 +67,27 @@ func (c *losingConn) Read(b []byte) (int, error) {
 }
 
 // An intercepted network calls do before the server has the first request that
-// removes rows.
+// matches at, as if the process had been stopped there.
 type intercepted struct {
 	dial func(context.Context, string) (net.Conn, error)
+	at   *regexp.Regexp
 	do   func()
 	once sync.Once
 }
 
 var deletes = regexp.MustCompile(`^POST (?s:.*)(DELETE FROM|ALTER TABLE)`)
+
+// intercept returns a database behind an intercepted network.
+func (f *fixture) intercept(at *regexp.Regexp, do func()) *clickhouse.DB {
+	f.t.Helper()
+	i := &intercepted{dial: chdb.Dialer(f.dir, chdb.Writer), at: at, do: do}
+	db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: i.connect, Uncompressed: true})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { db.Close() })
+	return db
+}
 
 func (i *intercepted) connect(ctx context.Context, addr string) (net.Conn, error) {
 	c, err := i.dial(ctx, addr)
@@ -84,7 +100,7 @@ type interceptedConn struct {
 }
 
 func (c *interceptedConn) Write(b []byte) (int, error) {
-	if deletes.Match(b) {
+	if c.i.at.Match(b) {
 		c.i.once.Do(c.i.do)
 	}
 	return c.Conn.Write(b)

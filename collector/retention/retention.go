@@ -146,16 +146,21 @@ type selection struct {
 	cutoffs
 	where string // the condition on rows
 	held  string // that on those under a hold; "" without one
+	holds string // that the holds are those that where knows
 }
 
 // due returns what is to be removed. Holds are read for each partition, so what
 // comes under one while a run is long stays.
 func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
+	same, err := holdsNow(ctx, j.c.DB)
+	if err != nil {
+		return selection{}, err
+	}
 	holds, err := Holds(ctx, j.c.DB, false)
 	if err != nil {
 		return selection{}, err
 	}
-	s := selection{c, t.due(c), t.held(j.c.DB.Name(), holds)}
+	s := selection{c, t.due(c), t.held(j.c.DB.Name(), holds), same}
 	if alone := t.alone(j.c.DB.Name(), c); alone != "" {
 		s.where += " AND " + alone
 	}
@@ -192,10 +197,13 @@ func (j *Job) removeAll(ctx context.Context, t table, c cutoffs) (removed []Remo
 				return removed, err
 			}
 		}
-		if err := j.remove(ctx, t, s, p); err != nil {
+		done, err := j.remove(ctx, t, s, p)
+		if err != nil {
 			return removed, err
 		}
-		removed = append(removed, p...)
+		if done {
+			removed = append(removed, p...)
+		}
 	}
 	return removed, nil
 }
@@ -258,15 +266,14 @@ func (j *Job) decide(ctx context.Context, t table, s selection, p []Removal) err
 
 // remove removes what is due in one partition. A crash before the statement, or
 // in it, leaves entries that are not done; the next run finds what is left and
-// removes it.
-func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) error {
+// removes it. So does a hold that is added meanwhile: then it is not done.
+func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) (done bool, err error) {
 	if err := j.record(ctx, p, false); err != nil {
-		return err
+		return false, err
 	}
 	// Lightweight: rows are gone at once and nothing is rewritten, each day for a
 	// month. Their bytes go with the partition, or when purge rewrites it.
 	doing, partition := fmt.Sprintf("removing old rows of %q", t.name), quote(p[0].Partition)
-	var err error
 	if t.name == "events" {
 		// A crash after it leaves rows and their leaves, which say the same.
 		condition := "_partition_id = " + partition
@@ -274,25 +281,32 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) err
 			condition += " AND " + s.where
 		}
 		if err := j.exec(ctx, "keeping the leaves of old records", "%s", keepLeaves(j.c.DB.Name(), condition)); err != nil {
-			return err
+			return false, err
 		}
 	}
+	same := true
 	if p[0].Whole {
+		if same, err = still(ctx, j.c.DB, s.holds); err != nil || !same {
+			return false, err
+		}
 		err = j.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DROP PARTITION ID %s SETTINGS max_partition_size_to_drop = 0", j.c.DB.Part(t.name), partition)
 	} else {
 		// A hold on a user asks for sessions, so replicas must be allowed to.
-		err = j.exec(ctx, doing, "DELETE FROM ${database}.%s ${on_cluster} IN PARTITION ID %s WHERE %s SETTINGS lightweight_deletes_sync = 2, allow_nondeterministic_mutations = 1",
-			j.c.DB.Part(t.name), partition, s.where)
+		err = j.exec(ctx, doing, "DELETE FROM ${database}.%s ${on_cluster} IN PARTITION ID %s WHERE %s AND %s SETTINGS lightweight_deletes_sync = 2, allow_nondeterministic_mutations = 1",
+			j.c.DB.Part(t.name), partition, s.where, s.holds)
+		if err == nil {
+			same, err = still(ctx, j.c.DB, s.holds)
+		}
 	}
-	if err != nil {
-		return err
+	if err != nil || !same {
+		return false, err
 	}
 	for _, r := range p {
 		j.rows.WithLabelValues(t.name).Add(float64(r.Rows))
 		j.c.Log.Info("old rows removed", zap.String("table", t.name), zap.String("partition", r.Partition), zap.String("tenant", r.Tenant),
 			zap.String("rule", r.Rule), zap.Time("before", r.Cutoff), zap.Uint64("rows", r.Rows))
 	}
-	return j.record(ctx, p, true)
+	return true, j.record(ctx, p, true)
 }
 
 // purge frees the disk of deleted rows, once for each partition and rule: when no

@@ -153,6 +153,7 @@ func TestRetention(t *testing.T) {
 		{"holds", testHolds},
 		{"holds of sessions", testHoldsOfSessions},
 		{"a hold meanwhile", testHoldMeanwhile},
+		{"a hold while it is stopped", testHoldWhileStopped},
 		{"many holds", testManyHolds},
 		{"a tenant without a time of its own", testTenantLosesTime},
 		{"leaves", testLeaves},
@@ -590,17 +591,45 @@ func testHoldMeanwhile(t *testing.T, f *fixture) {
 	for no, age := range []time.Duration{2200 * day, 2100 * day, 100 * day, 10 * day} {
 		f.call(no+1, age, "", session)
 	}
-	meanwhile := &intercepted{dial: chdb.Dialer(f.dir, chdb.Writer), do: func() { f.hold(retention.HoldSession, session) }}
-	db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: meanwhile.connect, Uncompressed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := f.intercept(deletes, func() { f.hold(retention.HoldSession, session) })
 	if _, err := retention.New(retention.Config{DB: db, Keep: f.keep}).Once(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	f.want("SELECT count() FROM audit.events", "3")
 	f.want("SELECT uniqExact(session_id) FROM audit.session_states", "1")
+}
+
+// testHoldWhileStopped adds a hold while a run is stopped between its look at the holds and
+// a statement that removes: the rows stay, and the entry is not done. The next run removes
+// them once the hold is gone.
+func testHoldWhileStopped(t *testing.T, f *fixture) {
+	for what, tt := range map[string]struct {
+		age time.Duration
+		at  *regexp.Regexp
+	}{
+		"a whole partition": {2200 * day, regexp.MustCompile("INSERT INTO audit.leaves")},
+		"some rows":         {100 * day, regexp.MustCompile("DELETE FROM audit.events")},
+	} {
+		f.clear()
+		session := audit.NewID(time.Now())
+		f.call(1, tt.age, "", session)
+		f.call(2, day, "long", session)
+		var held retention.Hold
+		db := f.intercept(tt.at, func() { held = f.hold(retention.HoldSession, session) })
+		run := func(want string) {
+			t.Helper()
+			if _, err := retention.New(retention.Config{DB: db, Keep: f.keep}).Once(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			f.want("SELECT '"+what+"', count(), (SELECT countIf(done_at > 0) FROM audit.retention_log FINAL WHERE table_name = 'events') FROM audit.events", what+want)
+		}
+		run("\t2\t0")
+		run("\t2\t0")
+		if err := retention.RemoveHold(t.Context(), f.db, held, retention.Removed{At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		run("\t1\t1")
+	}
 }
 
 // testManyHolds has more holds than ClickHouse's functions take texts.

@@ -244,7 +244,11 @@ func (x *eraser) step(ctx context.Context, s step) error {
 			return err
 		}
 	}
-	err := x.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DELETE WHERE %s SETTINGS mutations_sync = 2, allow_nondeterministic_mutations = 1", x.db.Part(s.table), s.where)
+	where := s.where
+	if x.holds != "" && s.again == "" { // what is filled again must have been deleted
+		where = "(" + where + ") AND " + x.holds
+	}
+	err := x.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DELETE WHERE %s SETTINGS mutations_sync = 2, allow_nondeterministic_mutations = 1", x.db.Part(s.table), where)
 	if err != nil || s.again == "" {
 		return err
 	}
