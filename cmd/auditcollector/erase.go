@@ -31,6 +31,11 @@ are refused when they arrive again. The text of dead letters is searched for
 the session or the user too. An alert or a dead letter that is also about
 something under a hold stays.
 
+With --unseen, a session of which nothing is here yet, because all of it is in
+Kafka or in a spool, is erased by its id: its records are refused when they
+arrive. It must have begun a day ago. It fails while a user or a tenant is under
+a hold, since the session may be theirs.
+
 On a ClickHouse server this needs a user with the role audit_officer. The exit
 code is 1 if nothing was erased.`
 
@@ -54,6 +59,8 @@ func newEraseCmd(a *app) *cobra.Command {
 				return errors.New("erase needs one of --session and --user")
 			case session != "":
 				e.Kind, e.Value = retention.HoldSession, session
+			case e.Unseen:
+				return errors.New("--unseen needs --session: whose a session is cannot be known before it arrives")
 			default:
 				e.Kind, e.Value = retention.HoldUser, name
 			}
@@ -69,6 +76,7 @@ func newEraseCmd(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&name, "user", "", "erase all sessions of this user")
 	cmd.Flags().StringVar(&e.Tenant, "tenant", "", "only what is of this tenant; '' for what has none")
 	cli.MayBeEmpty(cmd, "tenant")
+	cmd.Flags().BoolVar(&e.Unseen, "unseen", false, "also a session of which nothing arrived yet: refuse its records when they arrive")
 	r.flags(cmd)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "only show what would be erased")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "erase without asking")
@@ -87,6 +95,9 @@ const settle = 10 * time.Second
 
 func (a *app) erase(ctx context.Context, s *store.Store, e retention.Erasure, o eraseOptions) error {
 	e, err := retention.PlanErasure(ctx, s.DB(), e)
+	if errors.Is(err, retention.ErrNotFound) && e.Kind == retention.HoldSession && !e.Unseen {
+		err = fmt.Errorf("%w: if its records are still on their way, use --unseen", err)
+	}
 	if errors.Is(err, retention.ErrNotFound) || errors.Is(err, retention.ErrHeld) || errors.Is(err, retention.ErrTenants) || errors.Is(err, retention.ErrRuns) {
 		return cli.ExitError{Code: cli.ExitFound, Err: err}
 	}

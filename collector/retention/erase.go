@@ -12,6 +12,7 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
+	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
 
 	"github.com/google/uuid"
@@ -142,6 +143,9 @@ func (x *eraser) find(ctx context.Context) error {
 	}
 	if len(x.e.Sessions) == 0 {
 		letters, err := x.count(ctx, []step{{table: "dead_letters", where: x.letters(nil)}})
+		if err == nil && len(letters) == 0 && x.e.Unseen {
+			return x.addUnseen()
+		}
 		if err == nil && len(letters) == 0 {
 			err = fmt.Errorf("there are no records of %s %q: %w", x.e.Kind, x.e.Value, ErrNotFound)
 		}
@@ -160,6 +164,23 @@ func (x *eraser) find(ctx context.Context) error {
 		err = fmt.Errorf("session %q is %w, also %q: erase it first, with --session and without --tenant, if it is to be erased in all", others[0].ID, ErrTenants, others[0].Tenant)
 	}
 	return err
+}
+
+// addUnseen makes a session that never arrived the one that is erased: its records are
+// refused when they arrive. It must have begun long enough ago to be over, as far as
+// that can be known.
+func (x *eraser) addUnseen() error {
+	id := x.e.Value
+	began := audit.TimeOfID(id)
+	parsed, err := uuid.Parse(id)
+	switch {
+	case x.e.Kind != HoldSession || err != nil || parsed.String() != id || began.IsZero():
+		return fmt.Errorf("%q is not the id of a session: %w", id, ErrNotFound)
+	case x.e.At.Sub(began) < silentFor:
+		return fmt.Errorf("session %q began at %s and may be %w, and what it does later would be refused too: wait until a day has passed", id, began.UTC().Format(time.DateTime), ErrRuns)
+	}
+	x.unseen, x.e.Sessions = true, []Session{{id, x.e.Tenant}}
+	return nil
 }
 
 // checkEnded returns ErrRuns if one of the sessions goes on.
@@ -208,6 +229,9 @@ func (x *eraser) checkHolds(ctx context.Context) (err error) {
 			held = slices.ContainsFunc(x.e.Sessions, func(s Session) bool { return s.ID == h.Value })
 		default:
 			held = x.e.Kind == HoldUser && x.e.Value == h.Value || slices.Contains(x.users, h.Value)
+		}
+		if x.unseen && h.Kind != HoldSession {
+			return fmt.Errorf("session %q may be %w, on %v: whose it is cannot be known before it arrives: wait for that", x.e.Value, ErrHeld, h)
 		}
 		if held {
 			return fmt.Errorf("%v is %w of %q since %s: %s: remove it first", h, ErrHeld, h.Who, h.At.Format(time.DateTime), h.ID)

@@ -126,6 +126,7 @@ func TestErase(t *testing.T) {
 		{"a user of two tenants", testEraseTenants},
 		{"dead letters only", testEraseLetters},
 		{"a hold meanwhile", testEraseHoldMeanwhile},
+		{"a session that is on its way", testEraseUnseen},
 		{"a hold while it is stopped", testEraseHoldWhileStopped},
 		{"what others hold", testEraseOthersHold},
 		{"again after days", testEraseAgainLater},
@@ -444,6 +445,52 @@ func testEraseHoldMeanwhile(t *testing.T, f *fixture) {
 	}
 	f.erase(erasure(retention.HoldSession, e.Value))
 	f.want(left, "0\t3")
+}
+
+// testEraseUnseen erases a session of which nothing arrived yet: collectors refuse it. One
+// that may still run, or be under a hold, is not erased.
+func testEraseUnseen(t *testing.T, f *fixture) {
+	old := audit.NewID(time.Now().Add(-25 * time.Hour))
+	plan := func(change func(*retention.Erasure)) (retention.Erasure, error) {
+		e := erasure(retention.HoldSession, old)
+		e.Unseen = true
+		change(&e)
+		return retention.PlanErasure(t.Context(), f.db, e)
+	}
+	for what, tt := range map[string]struct {
+		change func(*retention.Erasure)
+		hold   string
+		want   error
+	}{
+		"not asked for":    {func(e *retention.Erasure) { e.Unseen = false }, "", retention.ErrNotFound},
+		"no id":            {func(e *retention.Erasure) { e.Value = "x" }, "", retention.ErrNotFound},
+		"another spelling": {func(e *retention.Erasure) { e.Value = strings.ReplaceAll(old, "-", "") }, "", retention.ErrNotFound},
+		"a user":           {func(e *retention.Erasure) { e.Kind = retention.HoldUser }, "", retention.ErrNotFound},
+		"young":            {func(e *retention.Erasure) { e.Value = audit.NewID(time.Now().Add(-23 * time.Hour)) }, "", retention.ErrRuns},
+		"held":             {func(*retention.Erasure) {}, retention.HoldSession, retention.ErrHeld},
+		"a user is held":   {func(*retention.Erasure) {}, retention.HoldUser, retention.ErrHeld},
+		"a tenant is held": {func(*retention.Erasure) {}, retention.HoldTenant, retention.ErrHeld},
+	} {
+		if tt.hold != "" {
+			f.hold(tt.hold, old)
+		}
+		if _, err := plan(tt.change); !errors.Is(err, tt.want) {
+			t.Errorf("%s: PlanErasure = %v, want %v", what, err, tt.want)
+		}
+		f.exec("TRUNCATE TABLE audit.hold_events")
+	}
+	e, err := plan(func(*retention.Erasure) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := retention.Erase(t.Context(), f.db, e, 0, func(int) {}); err != nil || !done.Done {
+		t.Fatalf("Erase = %+v, %v", done, err)
+	}
+	erased := retention.NewErased(f.db)
+	if err := erased.Load(t.Context()); err != nil || !erased.Has(old) {
+		t.Errorf("a collector takes its records (%v)", err)
+	}
+	f.want("SELECT value, done_at > 0 FROM audit.erasures FINAL", old+"\t1")
 }
 
 // testEraseHoldWhileStopped adds a hold while an erasure, and then a run that erases again,

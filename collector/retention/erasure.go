@@ -20,6 +20,7 @@ type Erasure struct {
 	Value    string    `json:"value"`
 	Tenant   string    `json:"tenant,omitempty"` // only this tenant's; "" for all
 	NoTenant bool      `json:"-"`                // only what has no tenant; Tenant is ""
+	Unseen   bool      `json:"unseen,omitempty"` // also a session of which nothing arrived yet
 	Who      string    `json:"who"`
 	Reason   string    `json:"reason"`
 	At       time.Time `json:"at"`
@@ -72,6 +73,7 @@ var ErrRuns = errors.New("still running")
 type eraser struct {
 	db      *clickhouse.DB
 	e       Erasure
+	unseen  bool // nothing of the session arrived yet
 	written bool // the sessions are in erased_sessions
 
 	holds  string   // the condition that they are still those that checkHolds saw; "" before
