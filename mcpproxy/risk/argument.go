@@ -24,6 +24,7 @@ const (
 	hostRights                       // true gives a container what is its host's
 	mounts                           // what a container has of its host
 	manifest                         // of Kubernetes
+	statement                        // SQL
 )
 
 // argumentBy says how to look at the values of a property by its schema.
@@ -103,8 +104,10 @@ func argumentOf(name []byte) (arg argument) {
 		return variable
 	case "value":
 		return setting
-	case "keys", "command", "cmd", "shell", "script", "code", "sql", "commands", "cmds", "scripts", "keystrokes", "cmdline", "cmd_line", "commandline", "command_line", "command-line", "exec", "bash", "powershell":
+	case "keys", "command", "cmd", "shell", "script", "code", "commands", "cmds", "scripts", "keystrokes", "cmdline", "cmd_line", "commandline", "command_line", "command-line", "exec", "bash", "powershell":
 		return commandLine
+	case "sql":
+		return commandLine | statement
 	case "argv":
 		return commandLine | operands
 	case "text", "input", "content", "contents", "data", "stdin", "query", "statement", "lines", "expression":
@@ -130,8 +133,10 @@ func argumentOf(name []byte) (arg argument) {
 		return pathname
 	case "url", "urls", "uri", "uris", "host", "hostname", "endpoint", "webhook":
 		return address
-	case "command", "commands", "cmd", "cmds", "script", "scripts", "shell", "sql", "keystrokes", "bash", "cmdline":
+	case "command", "commands", "cmd", "cmds", "script", "scripts", "shell", "keystrokes", "bash", "cmdline":
 		return commandLine
+	case "sql":
+		return commandLine | statement
 	case "vars", "env", "variables", "environment":
 		return variables | encoded
 	case "text", "input", "code", "query", "stdin":

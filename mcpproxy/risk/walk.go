@@ -466,6 +466,10 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	isCommand := arg&(commandLine|program) != 0 || arg&typed != 0 && (t.executes || t.special.database && isStatement(v)) || isOption
 	if isCommand {
 		w.command(v, len(v))
+		if (arg&statement != 0 || arg&(typed|commandLine) != 0 && t.special.database) && command.Matters(v) {
+			w.argv = appendQuoted(append(w.argv[:0], "psql -c"...), v)
+			w.command(view(w.argv), maxJoined)
+		}
 	}
 	if i := bytes.IndexByte(s, '#'); i >= 0 && (isOption || !isCommand) {
 		w.format(v[i:])

@@ -76,6 +76,9 @@ func hostile() map[string]string {
 	for name, unit := range map[string]string{"home and end": "\x01\x05", "words that come back": "\x17\x19\x19", "lines that come back": "\x01\x0b\x19", "kills": "\x15\x19"} {
 		texts[name] = strings.Repeat("rm ", shell.MaxText/6) + strings.Repeat(unit, shell.MaxText/2/len(unit))
 	}
+	for name, unit := range map[string]string{"procedures": "xp_cmdshell (", "files": "lo_export (", "scripts": "sp_execute_external_script 'x' ", "statements": "sp_executesql 'x' ", "settings": "sp_configure 'x',"} {
+		texts["SQL's "+name] = "psql -c \"exec " + strings.Repeat(unit, (shell.MaxText-32)/len(unit)) + "\""
+	}
 	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
 	return texts
 }

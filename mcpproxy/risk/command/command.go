@@ -109,6 +109,9 @@ func (programs) Code(sh *shell.Shell, language, text string) { code.Judge(sh, la
 
 func (programs) Line(sh *shell.Shell, line string) bool {
 	if !code.IsSQL(line) {
+		if code.Leaves(line) {
+			code.SQL(sh, line)
+		}
 		code.PowerShellLine(sh, line)
 		return false
 	}
@@ -318,7 +321,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 			s.gitVerb(verb, args, false)
 			return
 		}
-		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.Windows(s.Shell, name, args) || infra.TearsDown(s.Shell, name, args) {
+		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.Windows(s.Shell, name, args) || code.Statement(s.Shell, name, args) || infra.TearsDown(s.Shell, name, args) {
 			return
 		}
 		s.unknownRunner(name, args, in)

@@ -7,14 +7,15 @@
 // not written in it, it is Opaque.
 //
 // SQL is read in words, without a grammar of its own: what drops or empties
-// something counts, and what changes rows without a condition. The clients of
-// databases are judged here too, by the statements they get.
+// something counts, what changes rows without a condition, and what has the
+// database's server do something outside of it. The clients of databases are
+// judged here too, by the statements they get.
 //
 // Package shell follows the commands in code, so all functions take the shell
 // that runs the code.
 //
 // The files, from the top: database, powershell, code, sends, source, sql,
-// condition.
+// outside, condition.
 package code
 
 import (

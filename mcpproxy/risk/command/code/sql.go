@@ -41,6 +41,7 @@ func SQL(s *shell.Shell, text string) {
 			s.Add(detector.SQLUnfiltered)
 		}
 		s.Add(grants(words))
+		outside(s, words)
 		words = words[:0]
 	}
 	for i := 0; i < len(text); {
@@ -73,7 +74,8 @@ func SQL(s *shell.Shell, text string) {
 			if n < 0 {
 				n = len(text) - i - 2
 			}
-			if c == '\'' && len(words) > 0 && shell.OneOf(words[len(words)-1], "EXECUTE", "IMMEDIATE", "EXEC", "PREPARE") {
+			if c == '\'' && len(words) > 0 && (shell.OneOf(words[len(words)-1], "EXECUTE", "IMMEDIATE", "EXEC", "PREPARE", "SP_EXECUTESQL") ||
+				words[len(words)-1] == "N" && len(words) > 1 && lastPart(words[len(words)-2]) == "SP_EXECUTESQL") {
 				SQL(s, text[i+1:i+1+max(n, 0)])
 			}
 			if c == '\'' && len(words) > 0 && shell.OneOf(words[len(words)-1], "PROGRAM", "XP_CMDSHELL") {
@@ -98,7 +100,7 @@ func SQL(s *shell.Shell, text string) {
 			i += len(line)
 		case trigger.IsWordByte(c):
 			j := i
-			for j < len(text) && (trigger.IsWordByte(text[j]) || text[j] == '.' && j+1 < len(text) && trigger.IsWordByte(text[j+1])) {
+			for j < len(text) && (trigger.IsWordByte(text[j]) || text[j] == '.' && j+1 < len(text) && (trigger.IsWordByte(text[j+1]) || text[j+1] == '.')) {
 				j++
 			}
 			word := strings.ToUpper(text[i:j])
@@ -132,6 +134,30 @@ func SQL(s *shell.Shell, text string) {
 			s.MaybeRun(cmd)
 		}
 	}
+}
+
+// Statement judges a command whose name is a word of SQL, in capitals.
+func Statement(s *shell.Shell, name string, args []shell.Field) bool {
+	switch name {
+	case "CREATE", "EXEC", "EXECUTE", "CALL", "COPY", "BACKUP", "ATTACH", "LOAD", "SET", "INSTALL", "SHUTDOWN", "SELECT", "INSERT":
+	default:
+		return false
+	}
+	text := []byte(name)
+	for _, a := range args {
+		text = append(text, ' ')
+		if a.Text != "" && strings.Trim(a.Text, "()=,;*.") == "" || !strings.ContainsAny(a.Text, ` '"\/:;`) {
+			text = append(text, a.Text...)
+			continue
+		}
+		quoted := strings.ReplaceAll(a.Text, "'", " ")
+		if rest, ok := strings.CutPrefix(quoted, "N"); ok { // N'text', of which a shell makes one word
+			text = append(append(append(text, "N '"...), rest...), "' "...)
+		}
+		text = append(append(append(text, '\''), quoted...), '\'')
+	}
+	SQL(s, string(text))
+	return true
 }
 
 // grants judges the words of one statement that gives rights: those of the

@@ -45,7 +45,7 @@ var classes, folds = func() (class, fold [256]uint8) {
 }()
 
 // maxTrigger is the length of the longest trigger word.
-const maxTrigger = 16
+const maxTrigger = 32
 
 // A table is a set of hashes of words, with open addressing.
 type table [2048]uint32

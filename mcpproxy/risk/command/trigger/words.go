@@ -49,6 +49,9 @@ crictl scc clusterrolebinding rolebinding clusterrole grubby netfirewallprofile 
 rmsync rmdirsync unlinksync execsync spawnsync child_process keyrings cookies firefox chrome chromium bravesoftware mem
 kextload kmutil kldload sysadminctl dsenableroot dseditgroup pw ditto keychains ztcp socket quarantine xattr trust getent audit syslog loginwindow publish upload variable protection rulesets protected_branches anchors proxy shrc usercustomize pth startupitems emond
 logging certificates binarycookies ufw inprocserver32 localserver32 clsid esentutl ntdsutil vaultcmd psexec psexec64 paexec psreadlineoption mpcmdrun removedefinitions unblock sysmon sysmon64 cpassword ntds adreplaccount gpppassword gsecdump webbrowserpassview scale scaling resize capacity
+program outfile dumpfile infile soname lo_export lo_import load_file pg_read_file pg_read_binary_file load_extension sys_eval sys_exec attach backup load noaudit plsh plpythonu plpython2u plpython3u plperlu pltclu unsafe external_access language
+sp_oacreate xp_regwrite sp_configure sp_addsrvrolemember sp_procoption sp_add_jobstep sp_execute_external_script sp_executesql xp_dirtree xp_fileexist xp_subdirs pg_terminate_backend create_job create_program
+pg_authid pg_shadow sql_logins syslogins dba_users global_priv authentication_string password_hash utl_http utl_tcp utl_smtp general_log slow_query_log log_output audit_log_policy server_audit_logging identified login
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
@@ -68,5 +71,6 @@ ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic c
 manage mix console pr spawn gist salt spark annex grant modules workflows kubectl tunnel funnel bore teardown complain responder hydra medusa john members deploy prepare pkg invitations collaborators wormhole iodine code
 sysctl modprobe ngrok tailscale printenv superuser rolebinding clusterrole clusterrolebinding memberships jenkinsfile npmrc postinstall preinstall cloudtrail tmate ttyd chisel croc bloodhound
 xdotool gost scc cme histfile histsize sslverify
+program attach backup load unsafe language identified login password_hash infile outfile
 auditproxy auditcollector mcp cookies firefox chrome chromium mem scale scaling resize capacity publish upload variable protection trust proxy socket logging certificates anchors disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `
