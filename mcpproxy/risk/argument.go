@@ -93,7 +93,7 @@ func argumentOf(name []byte) (arg argument) {
 		"cwd", "workdir", "filepath", "dirname":
 		return pathname
 	case "source", "destination", "src", "dest", "dst", "target", "from", "to", "base", "root", "location", "output", "input_file",
-		"save_to", "where", "old", "new":
+		"save_to", "where", "old", "new", "attachment", "attachments":
 		return maybePath
 	case "uri", "uris", "url", "urls", "endpoint", "host", "hostname", "hosts", "base_url", "baseurl", "href", "webhook", "origin",
 		"proxy", "link":

@@ -58,7 +58,7 @@ func isCommandName(name string) bool {
 
 func isOperandName(name string) bool {
 	switch name {
-	case "name", "branch", "branch_name", "branchname", "remote", "ref", "revision", "target", "resource", "resource_type", "resourcetype", "kind", "type":
+	case "name", "branch", "branch_name", "branchname", "remote", "ref", "revision", "target", "resource", "resource_type", "resourcetype", "kind", "type", "key", "value":
 		return true
 	}
 	return false

@@ -53,7 +53,7 @@ func programOf(list []token) (program string) {
 		case "redis", "valkey":
 			program = "redis-cli"
 		case "run", "execute", "exec", "call", "invoke", "command", "commands", "cmd", "cli", "generic", "raw", "tool", "mcp":
-		case "push", "reset", "clean", "checkout", "branch", "stash", "rebase", "commit", "tag", "switch", "restore", "remote", "reflog", "gc", "worktree":
+		case "push", "reset", "clean", "checkout", "branch", "stash", "rebase", "commit", "tag", "switch", "restore", "remote", "reflog", "gc", "worktree", "config":
 			verb += " " + t.word
 		default:
 			return ""

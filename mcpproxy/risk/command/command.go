@@ -127,6 +127,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 	}
 	guard.Judge(s.Shell, name, f[1:], in)
 	infra.GivesAccess(s.Shell, name, f[1:], in)
+	infra.Indirect(s.Shell, name, f[1:])
 	if w, ok := wrapperOf(name); ok {
 		if w.verb != "" && !slices.ContainsFunc(f[1:], func(a shell.Field) bool { return a.Text == w.verb }) {
 			s.tool(name, f[1:], in) // it does something else

@@ -261,7 +261,9 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{short: "s", verb: "shell", text: true}, true
 	case "lxc", "incus", "multipass":
 		return wrapper{verb: "exec", skip: 1}, true
-	case "wsl", "dotenv", "dotenvx", "distrobox", "distrobox-enter":
+	case "wsl":
+		return wrapper{short: "du", long: "distribution user cd"}, true
+	case "dotenv", "dotenvx", "distrobox", "distrobox-enter":
 		return wrapper{short: "fd", long: "distribution user"}, true
 	}
 	return wrapper{}, false

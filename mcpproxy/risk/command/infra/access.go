@@ -59,6 +59,8 @@ func awsAccess(s *shell.Shell, args []shell.Field) {
 		}
 	case "ec2":
 		switch verb {
+		case "get-password-data":
+			s.Add(detector.CredentialRead)
 		case "authorize-security-group-ingress":
 			open := shell.OneOf(value("cidr"), "0.0.0.0/0", "::/0") || strings.Contains(shell.Join(args), "0.0.0.0/0")
 			if open && !shell.OneOf(value("port"), "80", "443") {
@@ -85,9 +87,23 @@ func awsAccess(s *shell.Shell, args []shell.Field) {
 		if policy := spaceless(value("policy")); verb == "put-bucket-policy" && (strings.Contains(policy, `"Principal":"*"`) || strings.Contains(policy, `"AWS":"*"`)) {
 			s.Add(detector.PermissionsAll)
 		}
+	case "organizations":
+		if shell.OneOf(verb, "leave-organization", "detach-policy") {
+			s.Add(detector.ProtectionOff)
+		}
+	case "rolesanywhere":
+		if verb == "create-trust-anchor" {
+			s.Add(detector.Persistence)
+		}
 	case "rds":
-		for _, a := range args {
-			if a.Text == "--publicly-accessible" {
+		snapshot := strings.HasPrefix(verb, "modify-db-") && strings.HasSuffix(verb, "snapshot-attribute")
+		for i, a := range args {
+			switch {
+			case snapshot && a.Text == "--values-to-add":
+				if s.Add(detector.Exfiltration); i+1 < len(args) && args[i+1].Text == "all" {
+					s.Add(detector.PermissionsAll)
+				}
+			case a.Text == "--publicly-accessible":
 				s.Add(detector.PermissionsAll)
 			}
 		}

@@ -5,7 +5,8 @@
 // others rely on. The functions take the arguments of one program, and the shell
 // that calls it: containers and clusters run commands, which go back to it.
 //
-// The files, from the top: infra, container, host, windows, access.
+// The files, from the top: infra, container, host, windows, indirect,
+// access.
 package infra
 
 import (

@@ -52,6 +52,8 @@ logging certificates binarycookies ufw inprocserver32 localserver32 clsid esentu
 program outfile dumpfile infile soname lo_export lo_import load_file pg_read_file pg_read_binary_file load_extension sys_eval sys_exec attach backup load noaudit plsh plpythonu plpython2u plpython3u plperlu pltclu unsafe external_access language
 sp_oacreate xp_regwrite sp_configure sp_addsrvrolemember sp_procoption sp_add_jobstep sp_execute_external_script sp_executesql xp_dirtree xp_fileexist xp_subdirs pg_terminate_backend create_job create_program
 pg_authid pg_shadow sql_logins syslogins dba_users global_priv authentication_string password_hash utl_http utl_tcp utl_smtp general_log slow_query_log log_output audit_log_policy server_audit_logging identified login
+cmstp installutil ieexec hh presentationhost msxsl certoc xwizard imewdbld configsecuritypolicy desktopimgdownldr msoxmled ngen pubprn devinit squirrel syncappvpublishingserver forfiles pcalua conhost scriptrunner
+rdrleakdiag tttracer adplus createdump dumpminitool sqldumper dsdbutil winrm mavinject dnscmd certreq datasvcutil
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
