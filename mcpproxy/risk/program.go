@@ -2,6 +2,7 @@ package risk
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/detector"
@@ -98,12 +99,14 @@ func (w *walk) special(t *Tool, from int) {
 	if s.protects {
 		w.found(detector.ProtectionOff)
 	}
-	if !s.shares && !s.moves && !s.scales && !s.mongo {
+	if !s.shares && !s.moves && !s.scales && !s.mongo && !s.page {
 		return
 	}
 	eachMember(w.b[from:], func(name string, value []byte) bool {
 		v := string(value[:min(len(value), 16)])
 		switch name = strings.ToLower(name); {
+		case s.page && value[0] == '"' && isPageCode(name):
+			w.found(pageDoes(text(value)))
 		case s.moves && name == "force" && v == "true":
 			w.found(detector.GitHistory)
 		case s.mongo && isDropOfMongo(name):
@@ -127,6 +130,40 @@ func (w *walk) special(t *Tool, from int) {
 		}
 		return true
 	})
+}
+
+// isPageCode reports whether an argument is code that a page runs.
+func isPageCode(name string) bool {
+	switch name {
+	case "function", "expression", "script", "code", "javascript", "js", "pagefunction", "page_function":
+		return true
+	}
+	return false
+}
+
+// pageDoes judges code that runs in a page, with the rights of who is logged in there:
+// whether it reads the page's cookies, and whether it sends what the page keeps.
+func pageDoes(code string) (d detector.Set) {
+	for rest := code; ; {
+		var ok bool
+		if _, rest, ok = strings.Cut(rest, "cookie"); !ok {
+			break
+		}
+		after := strings.TrimLeft(strings.TrimLeft(rest, `'"]`), " ")
+		if strings.HasPrefix(rest, "Store") || !strings.HasPrefix(after, "=") || strings.HasPrefix(after, "==") {
+			d |= detector.CredentialRead // it does not only set one
+		}
+	}
+	if !strings.Contains(code, "document") && !strings.Contains(code, "cookieStore") {
+		d = 0
+	}
+	has := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(code, p) })
+	}
+	if (d != 0 || has("localStorage", "sessionStorage", "indexedDB")) && has("fetch(", "XMLHttpRequest", "sendBeacon", "WebSocket", "new Image", ".src", "location=", "location =", "location.href", ".submit(") {
+		d |= detector.Exfiltration
+	}
+	return d
 }
 
 // isDropOfMongo reports whether a command of MongoDB deletes a collection or a database.

@@ -16,6 +16,7 @@ type special struct {
 	scales   bool   // it says how many instances run
 	mongo    bool   // its arguments are commands of MongoDB
 	relays   bool   // it calls the tool that its arguments name, as call_tool
+	page     bool   // it runs code in a page of a browser
 }
 
 // specialOf returns what a tool is by its name.
@@ -26,6 +27,7 @@ func specialOf(list []token, c Category) (s special) {
 	s.program = programOf(list)
 	s.database = has("sql", "db", "database", "pg", "postgres", "postgresql", "mysql", "mariadb", "sqlite", "clickhouse", "bigquery", "snowflake", "duckdb", "mssql", "sqlserver", "redshift", "cockroach", "trino")
 	s.mongo = has("mongo", "mongodb")
+	s.page = has("browser", "page", "playwright", "puppeteer", "chrome", "devtools", "tab") && has("evaluate", "eval", "script", "javascript", "js", "code")
 	if c == Read {
 		return s
 	}
