@@ -231,7 +231,7 @@ func differ(a, b []byte) int {
 type frameServer struct {
 	name    string // as in frame.Executed
 	command func(journal string) []string
-	slow    bool // it takes a second of CPU time to start
+	runtime string // of a server that takes half a second of processor time to start, or more; else ""
 }
 
 func frameServers(t *testing.T) []frameServer {
@@ -252,14 +252,14 @@ func frameServers(t *testing.T) []frameServer {
 		return func(journal string) []string { return append(append([]string{bin}, args...), journal) }
 	}
 	return []frameServer{
-		{"go-sdk 1.8.0", goPeer("go-sdk"), false},
-		{"mcp-go 1.2.1", goPeer("mcp-go"), false},
-		{"typescript-sdk 1.32.2", node("typescript_sdk.mjs"), false},
-		{"typescript-sdk 2.4.0", node("typescript_server.mjs"), false},
-		{"python-sdk 1.29.0", python("0.1.0a20", "mcp_server.py"), true},
-		{"python-sdk 2.3.0", python("0.1.0a22", "mcp_server.py"), true},
-		{"libtmux-mcp 0.1.0a20", python("0.1.0a20", "libtmux_mcp_server.py", "--journal"), true},
-		{"libtmux-mcp 0.1.0a22", python("0.1.0a22", "libtmux_mcp_server.py", "--journal"), true},
+		{"go-sdk 1.8.0", goPeer("go-sdk"), ""},
+		{"mcp-go 1.2.1", goPeer("mcp-go"), ""},
+		{"typescript-sdk 1.32.2", node("typescript_sdk.mjs"), "node"},
+		{"typescript-sdk 2.4.0", node("typescript_server.mjs"), "node"},
+		{"python-sdk 1.29.0", python("0.1.0a20", "mcp_server.py"), "python"},
+		{"python-sdk 2.3.0", python("0.1.0a22", "mcp_server.py"), "python"},
+		{"libtmux-mcp 0.1.0a20", python("0.1.0a20", "libtmux_mcp_server.py", "--journal"), "python"},
+		{"libtmux-mcp 0.1.0a22", python("0.1.0a22", "libtmux_mcp_server.py", "--journal"), "python"},
 	}
 }
 
@@ -333,17 +333,17 @@ func TestFramesBehindDepth(t *testing.T) {
 }
 
 func choose(servers []frameServer, f *frame, turn int) (chosen []frameServer) {
-	var slow []frameServer
+	slow := map[string][]frameServer{}
 	for _, s := range servers {
 		switch {
-		case !s.slow:
+		case s.runtime == "":
 			chosen = append(chosen, s)
 		case f.Executed[s.name] != nil:
-			slow = append(slow, s)
+			slow[s.runtime] = append(slow[s.runtime], s)
 		}
 	}
-	if slow != nil {
-		chosen = append(chosen, slow[turn%len(slow)])
+	for _, list := range slow {
+		chosen = append(chosen, list[turn%len(list)])
 	}
 	return chosen
 }
