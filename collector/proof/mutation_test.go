@@ -32,8 +32,12 @@ func TestMutations(t *testing.T) {
 	}
 	began := time.Now().UTC().Add(-72 * time.Hour).Truncate(time.Second)
 	arrived := time.Now().Add(-time.Hour)
+	checks := 0
 	check := func(t *testing.T, h *evidencetest.Host, all, list []*evidencetest.Session, kept [][]byte) verify.Report {
 		t.Helper()
+		if checks++; checks%25 == 0 {
+			f.clear() // the engine of tests has little memory, and merges take some of it
+		}
 		var rows []ingest.Row
 		var ids []string
 		for _, s := range list {
@@ -80,10 +84,7 @@ func TestMutations(t *testing.T) {
 	}
 	for _, m := range evidencetest.Mutations() {
 		t.Run(m.Name, func(t *testing.T) {
-			for place := range places {
-				if place%25 == 0 {
-					f.clear() // the engine of tests has little memory, and merges take some of it
-				}
+			for range places {
 				h, all := fleet()
 				seed := rand.Uint64()
 				list, change := m.Change(rand.New(rand.NewPCG(seed, 0)), all)
@@ -113,10 +114,7 @@ func TestMutations(t *testing.T) {
 		"the evidence's column": {"UPDATE evidence = 'x'", verify.Edited},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for place := range places {
-				if place%25 == 0 {
-					f.clear()
-				}
+			for range places {
 				h, all := fleet()
 				if r := check(t, h, all, all, nil); r.Exit != verify.ExitVerified {
 					t.Fatalf("the unchanged sessions: %+v", r)

@@ -40,8 +40,8 @@ type fixture struct {
 
 var at = time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
 
-// store stores a record of a session, and returns its line.
-func (f *fixture) store(session string, seq uint64, arrived time.Time, change ...func(*audit.Record)) string {
+// row returns a record of a session, as it is stored.
+func (f *fixture) row(session string, seq uint64, change ...func(*audit.Record)) ingest.Row {
 	f.t.Helper()
 	r := ingesttest.Call(int(seq), "list_panes", at)
 	r.RecordID, r.SessionID, r.Host, r.User = fmt.Sprintf("%s%012x", session[:24], seq), session, "build-7", "ann"
@@ -49,10 +49,23 @@ func (f *fixture) store(session string, seq uint64, arrived time.Time, change ..
 		c(&r)
 	}
 	f.offset++
-	row := ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset})
-	if err := f.db.InsertRows(f.t.Context(), []ingest.Row{row}, arrived); err != nil {
+	return ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset})
+}
+
+// insert stores rows that arrive together. An insert costs the engine as much as ten
+// questions, however many rows it has.
+func (f *fixture) insert(arrived time.Time, rows ...ingest.Row) {
+	f.t.Helper()
+	if err := f.db.InsertRows(f.t.Context(), rows, arrived); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// store stores a record of a session, and returns its line.
+func (f *fixture) store(session string, seq uint64, arrived time.Time, change ...func(*audit.Record)) string {
+	f.t.Helper()
+	row := f.row(session, seq, change...)
+	f.insert(arrived, row)
 	return row.Raw
 }
 
@@ -100,11 +113,14 @@ func TestSource(t *testing.T) {
 	}
 	long := time.Now().Add(-48 * time.Hour)
 	lines := map[string][]string{}
+	var rows []ingest.Row
 	for seq := range uint64(5) {
 		for _, session := range []string{a, b} {
-			lines[session] = append(lines[session], f.store(session, seq, long))
+			rows = append(rows, f.row(session, seq))
+			lines[session] = append(lines[session], rows[len(rows)-1].Raw)
 		}
 	}
+	f.insert(long, rows...)
 	f.store(a, 1, long.Add(time.Second)) // it came again
 	second := f.store(a, 3, long, func(r *audit.Record) { r.Tool = "other" })
 	leaf := evidence.Leaf([]byte("x"))
@@ -174,7 +190,7 @@ func TestDue(t *testing.T) {
 	db, dir := open(t)
 	f := &fixture{t: t, db: db, dir: dir}
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	for _, test := range []struct {
+	tests := []struct {
 		what           string
 		last, verified int           // number of the last record, and how many were verified
 		ended          int           // 1: yes
@@ -190,16 +206,23 @@ func TestDue(t *testing.T) {
 		{"and not silent for long", 12_000, 11_999, 0, 59 * time.Minute, 2 * time.Hour, false},
 		{"and verified yesterday", 12_000, 11_999, 0, 0, 25 * time.Hour, true},
 		{"with nothing new", 12_000, 11_999, 1, 26 * time.Hour, 25 * time.Hour, false},
-	} {
-		id := audit.NewID(now)
-		f.store(id, 0, now.Add(-48*time.Hour))
-		f.exec(fmt.Sprintf("INSERT INTO audit.session_states (tenant, session_id, last_ingested, max_seq, ended) VALUES ('acme', '%s', fromUnixTimestamp64Milli(%d, 'UTC'), %d, %d)",
-			id, now.Add(-test.silent).UnixMilli(), test.last, test.ended))
+	}
+	var records []ingest.Row
+	var states, verified []string
+	ids := make([]string, len(tests))
+	for i, test := range tests {
+		ids[i] = audit.NewID(now)
+		records = append(records, f.row(ids[i], 0))
+		states = append(states, fmt.Sprintf("('acme', '%s', fromUnixTimestamp64Milli(%d, 'UTC'), %d, %d)", ids[i], now.Add(-test.silent).UnixMilli(), test.last, test.ended))
 		if test.verified > 0 {
-			f.exec(fmt.Sprintf("INSERT INTO audit.verifications (tenant, session_id, state, at, ingested, records) VALUES ('acme', '%s', 'ok', fromUnixTimestamp64Milli(%[2]d, 'UTC'), fromUnixTimestamp64Milli(%[2]d, 'UTC'), %[3]d)",
-				id, now.Add(-test.ago).UnixMilli(), test.verified))
+			verified = append(verified, fmt.Sprintf("('acme', '%s', 'ok', fromUnixTimestamp64Milli(%[2]d, 'UTC'), fromUnixTimestamp64Milli(%[2]d, 'UTC'), %[3]d)", ids[i], now.Add(-test.ago).UnixMilli(), test.verified))
 		}
-		if got := len(f.read(proof.Selection{ID: id, Due: now}, proof.Sizes{})) == 1; got != test.want {
+	}
+	f.insert(now.Add(-48*time.Hour), records...)
+	f.exec("INSERT INTO audit.session_states (tenant, session_id, last_ingested, max_seq, ended) VALUES " + strings.Join(states, ", "))
+	f.exec("INSERT INTO audit.verifications (tenant, session_id, state, at, ingested, records) VALUES " + strings.Join(verified, ", "))
+	for i, test := range tests {
+		if got := len(f.read(proof.Selection{ID: ids[i], Due: now}, proof.Sizes{})) == 1; got != test.want {
 			t.Errorf("%s: due = %v, want %v", test.what, got, test.want)
 		}
 	}
