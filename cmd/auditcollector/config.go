@@ -10,6 +10,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
 
 	"go.uber.org/zap"
 )
@@ -294,6 +295,9 @@ func (c *checker) check(cfg config) {
 	}
 	if cfg.batchWait <= 0 || cfg.batchWait > time.Minute {
 		c.Problem("batch.wait", "is %v, want more than 0 and at most 1m", cfg.batchWait)
+	}
+	if m := c.Size("local.memory"); len(cfg.addrs) == 0 && m != 0 && m < chdb.MinMemory {
+		c.Problem("local.memory", "is %s, want at least %s", cli.FormatSize(m), cli.FormatSize(chdb.MinMemory))
 	}
 	c.listen(cfg)
 }

@@ -543,6 +543,7 @@ func TestConfigProblems(t *testing.T) {
 		{"it wants TLS that is used", []string{"--kafka-tls-ca-file", "/x", "--clickhouse-tls-cert-file", "/y"}, []string{"kafka.tls.enabled is false", "clickhouse.tls.key_file"}},
 		{"it wants a login that is whole", []string{"--kafka-sasl-mechanism", "plain"}, []string{"kafka.sasl.username"}},
 		{"it keeps dead letters apart", []string{"--dead-letters-topic", "mcp.audit.v1"}, []string{"holds records"}},
+		{"it needs some memory", []string{"--local-memory", "1MiB"}, []string{"local.memory: is 1MiB, want at least 256MiB"}},
 		{"it opens no port to others", []string{"--local-listen", "0.0.0.0:1"}, []string{"loopback", "password"}},
 		{"it knows tenants' times", []string{"--retention-tenants", "a,=5d,b=1h,c=x,d=e=30d,d=e=40d"}, []string{`"a": want tenant=time`, `"=5d"`, `"b=1h": is 1h0m0s`, `"c=x"`, `"d=e" is listed twice`}},
 		{"it moves records where there are volumes", []string{"--retention-cold-after", "30d", "--retention-storage-policy", "a'b", "--retention-cold-volume", "c d"},

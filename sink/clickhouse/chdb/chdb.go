@@ -71,8 +71,10 @@ type Config struct {
 }
 
 const (
+	// MinMemory is the least Config.Memory.
+	MinMemory = 256 << 20
+
 	defaultMemory = 1 << 30
-	minMemory     = 256 << 20
 	maxSocketPath = 107 // sockaddr_un of Linux, without its NUL; 103 elsewhere
 )
 
@@ -87,8 +89,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Memory == 0:
 		c.Memory = defaultMemory
-	case c.Memory < minMemory:
-		errs = append(errs, fmt.Errorf("memory is %d bytes, want at least %d", c.Memory, minMemory))
+	case c.Memory < MinMemory:
+		errs = append(errs, fmt.Errorf("memory is %d bytes, want at least %d", c.Memory, MinMemory))
 	}
 	if c.Listen != "" {
 		host, _, err := net.SplitHostPort(c.Listen)
