@@ -163,7 +163,7 @@ func (g *gatekeeper) giveBack(held []policy.Counter) {
 	}
 }
 
-// tellCounters logs the first error of the counters and the recovery.
+// tellCounters logs the first error of the counters, and the first after they worked again.
 func (g *gatekeeper) tellCounters(err error) {
 	if err != nil && !g.uncounted {
 		g.s.cfg.Log.Error("policy counter not usable", zap.Error(err))

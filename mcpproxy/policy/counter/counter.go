@@ -260,7 +260,7 @@ func (s *Store) open() error {
 			s.file = f
 			return nil
 		case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENXIO) || errors.Is(err, fs.ErrPermission):
-			return fmt.Errorf("%w: %w", policy.ErrForeign, err)
+			return fmt.Errorf("%w: %w: remove it", policy.ErrForeign, err)
 		case !errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w: %w", policy.ErrCounter, err)
 		}
@@ -328,9 +328,9 @@ func own(st *unix.Stat_t, kind, mode uint32) error {
 	case uint32(st.Mode)&unix.S_IFMT != kind:
 		return fmt.Errorf("%w: it is not a regular file, or not in a directory: remove it", policy.ErrForeign)
 	case int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%w: user %d owns it", policy.ErrForeign, st.Uid)
+		return fmt.Errorf("%w: user %d owns it: remove it", policy.ErrForeign, st.Uid)
 	case uint32(st.Mode)&0o777&^mode != 0:
-		return fmt.Errorf("%w: its mode is %#o, want %#o", policy.ErrForeign, uint32(st.Mode)&0o777, mode)
+		return fmt.Errorf("%w: its mode is %#o, want %#o: chmod it", policy.ErrForeign, uint32(st.Mode)&0o777, mode)
 	}
 	return nil
 }

@@ -433,6 +433,8 @@ func TestForeign(t *testing.T) {
 			for range 2 {
 				if ok, err := count(s, time.Unix(600, 0), 9); ok || !errors.Is(err, c.want) {
 					t.Errorf("got %v, %v, want %v", ok, err, c.want)
+				} else if said := err.Error(); c.want == policy.ErrForeign && !strings.HasSuffix(said, ": remove it") && !strings.HasSuffix(said, ": chmod it") {
+					t.Errorf("%q says no remedy", said)
 				}
 			}
 			if _, err := os.Lstat(dir + "x"); c.name == "dangling symlink" && err == nil {
