@@ -25,13 +25,11 @@ func TestPageUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := load{rate: 2000, records: 30_000, faults: 4}
 	random := newRandom(t)
-	var env []string
 	if soak() {
 		l = load{rate: 20_000, records: 36_000_000, faults: 60, late: 10, pause: time.Second}
-		// batch.wait is the default, since no test waits for a record.
-		env = []string{"AUDITCOLLECTOR_BATCH_WAIT=1s"}
 	}
-	c := newChain(t, 1, append(env, "AUDITCOLLECTOR_LOG_LEVEL=info")...)
+	// batch.wait is the default, since no test waits for a record.
+	c := newChain(t, 1, "AUDITCOLLECTOR_BATCH_WAIT=1s", "AUDITCOLLECTOR_LOG_LEVEL=info")
 	g := c.group("load", 2)
 	page := newReviewer(t, "", &http.Transport{})
 	page.open(c.page(t, "--review-listen", "127.0.0.1:0"))
