@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ const (
 type faultServer struct {
 	addr   string
 	engine http.Handler
+
+	inserts atomic.Int64 // of records, which the engine has now
 
 	mu   sync.Mutex
 	plan []serverFault // of the next inserts of records; guarded by mu
@@ -74,11 +77,22 @@ func (s *faultServer) failed() bool {
 	return len(s.plan) == 0
 }
 
-// next returns the fault for r; ok is false without one.
-func (s *faultServer) next(r *http.Request) (f serverFault, hang time.Duration, ok bool) {
-	if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO audit.events ") {
-		return 0, 0, false
+// amidInsert returns a function that reports whether is was true, since its last true
+// result, and an insert of records is under way.
+func (s *faultServer) amidInsert(is func() bool) func() bool {
+	was := false
+	return func() bool {
+		was = was || is()
+		if !was || s.inserts.Load() == 0 {
+			return false
+		}
+		was = false
+		return true
 	}
+}
+
+// next returns the fault for an insert of records; ok is false without one.
+func (s *faultServer) next() (f serverFault, hang time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.plan) == 0 {
@@ -89,7 +103,13 @@ func (s *faultServer) next(r *http.Request) (f serverFault, hang time.Duration, 
 }
 
 func (s *faultServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	fault, hang, ok := s.next(r)
+	if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO audit.events ") {
+		s.engine.ServeHTTP(w, r)
+		return
+	}
+	s.inserts.Add(1)
+	defer s.inserts.Add(-1)
+	fault, hang, ok := s.next()
 	if !ok {
 		s.engine.ServeHTTP(w, r)
 		return
