@@ -18,12 +18,23 @@ import (
 // the row of its leaf.
 func (f *fixture) signed(session string, seq uint64, age time.Duration, tenant string, proof audit.JSON) string {
 	f.t.Helper()
-	at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
-	r := ingesttest.Call(int(seq)+1, "list_panes", at)
-	r.TS, r.Seq, r.Tenant, r.SessionID, r.Evidence = at, seq, tenant, session, proof
+	r := signedOf(session, seq, age, tenant, proof)
+	f.insert(r.TS, r)
+	return f.leafOf(r)
+}
+
+// signedOf is such a record.
+func signedOf(session string, seq uint64, age time.Duration, tenant string, proof audit.JSON) audit.Record {
+	r := callOf(int(seq)+1, age, tenant, session)
+	r.Evidence = proof
+	return r
+}
+
+// leafOf returns the row of a record's leaf.
+func (f *fixture) leafOf(r audit.Record) string {
+	f.t.Helper()
 	row := ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset})
-	f.insert(at, r)
-	return fmt.Sprintf("%s\t%d\t%X\t%s", session, seq, [32]byte(evidence.Leaf([]byte(row.Raw))), proof)
+	return fmt.Sprintf("%s\t%d\t%X\t%s", r.SessionID, r.Seq, [32]byte(evidence.Leaf([]byte(row.Raw))), r.Evidence)
 }
 
 const leaves = "SELECT session_id, seq, hex(hash), evidence FROM audit.leaves FINAL ORDER BY session_id, seq"
@@ -45,12 +56,14 @@ func testLeaves(t *testing.T, f *fixture) {
 	f.signed(c, 1, time.Hour, "", "")
 	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-102*day))
 	older := h.Session(evidencetest.Plan{Calls: 2})
+	var rows []ingest.Row
 	for seq, line := range older.Lines {
 		row := ingesttest.RowOf(t, append(line[:len(line):len(line)], '\n'), ingest.Source{Topic: "older", Offset: uint64(seq)})
-		if err := f.db.InsertRows(t.Context(), []ingest.Row{row}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		rows = append(rows, row)
 		want = append(want, fmt.Sprintf("%s\t%d\t%X\t%s", older.ID, seq, [32]byte(evidence.Leaf(line)), row.Record.Evidence))
+	}
+	if err := f.db.InsertRows(t.Context(), rows, time.Now()); err != nil {
+		t.Fatal(err)
 	}
 	f.exec("ALTER TABLE audit.events UPDATE evidence = '' WHERE session_id = '" + older.ID + "' SETTINGS mutations_sync = 2")
 	slices.Sort(want)
@@ -66,12 +79,15 @@ func testLeaves(t *testing.T, f *fixture) {
 // as long ago as records are kept. The first stays, and those of erased sessions.
 func testLeavesGo(t *testing.T, f *fixture) {
 	gone, part, erased := audit.NewID(time.Now()), audit.NewID(time.Now().Add(time.Minute)), audit.NewID(time.Now().Add(time.Hour))
+	var old, young []audit.Record
 	for seq := range uint64(2) {
 		for _, session := range []string{gone, part} {
-			f.signed(session, seq, 100*day, "", `{"key":"k"}`)
+			old = append(old, signedOf(session, seq, 100*day, "", `{"key":"k"}`))
 		}
-		f.signed(erased, seq, 20*day, "", `{"key":"k"}`)
+		young = append(young, signedOf(erased, seq, 20*day, "", `{"key":"k"}`))
 	}
+	f.insert(old[0].TS, old...)
+	f.insert(young[0].TS, young...)
 	f.signed(part, 2, time.Hour, "", "")
 	f.once(f.job())
 	f.erase(erasure(retention.HoldSession, erased))

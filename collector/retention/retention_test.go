@@ -259,8 +259,8 @@ func quoted(names []string) (list string) {
 // testWholePartitions drops a partition only where nothing can be kept longer.
 func testWholePartitions(t *testing.T, f *fixture) {
 	f.call(1, 2100*day, "", audit.NewID(time.Now()))
-	f.call(1, 200*day, "", audit.NewID(time.Now()))
-	f.call(1, 200*day, "long", audit.NewID(time.Now()))
+	a, b := callOf(1, 200*day, "", audit.NewID(time.Now())), callOf(1, 200*day, "long", audit.NewID(time.Now()))
+	f.insert(a.TS, a, b)
 	removed := f.once(f.job())
 	if len(removed) != 2 || !removed[0].Whole || removed[1].Whole {
 		t.Errorf("removed %+v, want a whole partition and a row", removed)
@@ -655,9 +655,9 @@ func testManyHolds(t *testing.T, f *fixture) {
 // testTenantLosesTime removes nothing of a tenant at once whose longer time is
 // configured no more, as when its name is mistyped.
 func testTenantLosesTime(t *testing.T, f *fixture) {
-	f.call(1, 100*day, "long", audit.NewID(time.Now()))
+	a, b := callOf(1, 100*day, "long", audit.NewID(time.Now())), callOf(1, 100*day, "", audit.NewID(time.Now()))
+	f.insert(a.TS, a, b)
 	f.call(1, 2050*day, "long", audit.NewID(time.Now()))
-	f.call(1, 100*day, "", audit.NewID(time.Now()))
 	mistyped := f.keep
 	mistyped.Tenants = map[string]time.Duration{"lnog": 2000 * day, "short 'q'": 5 * day}
 	j := retention.New(retention.Config{DB: f.db, Keep: mistyped})
