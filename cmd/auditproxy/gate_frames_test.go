@@ -16,8 +16,8 @@ import (
 // tool, in front of real servers and sends them the frames: no server executes
 // another tool, and each executes the strict calls behind a frame.
 //
-// Frames that need a process of their own are sent with SOAK set, and so are all
-// to the servers that are slow to start. The package mcpproxy holds all frames
+// Frames that need a process of their own are sent with SOAK set, and so are all to
+// the servers in Python but one. The package mcpproxy holds all frames
 // against what servers did with them.
 func TestFramesDeniedAreNotExecuted(t *testing.T) {
 	t.Parallel()
