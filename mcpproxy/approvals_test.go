@@ -47,6 +47,23 @@ func approvalOf(t *testing.T, records []audit.Record, callNo uint64) (audit.Reco
 	return audit.Record{}, audit.Approval{}
 }
 
+// TestQuestionHasTheMostDangerous asks about more calls than a question has: it leaves
+// out none in which something was found, however far behind an agent puts it.
+func TestQuestionHasTheMostDangerous(t *testing.T) {
+	p, a := asking(t, "cat")
+	var calls []string
+	for id := range approval.MaxCalls + 1 {
+		calls = append(calls, strings.TrimSpace(kill(id)))
+	}
+	last := len(calls)
+	calls[last-1] = strings.Replace(calls[last-1], `"work"`, `"work","keys":"rm -rf /"`, 1)
+	p.send("[" + strings.Join(calls, ",") + "]\n")
+	if q := question(t, a.Files, uint64(last)); q.Calls[0].CallNo != uint64(last) || len(q.Calls) != approval.MaxCalls || q.More != 1 {
+		t.Errorf("the first of %d calls has number %d, and %d are left out, want %d, and 1", len(q.Calls), q.Calls[0].CallNo, q.More, last)
+	}
+	p.wait()
+}
+
 // TestManyWait has more calls wait than may: the next one is refused at once, and
 // waits again when another is over.
 func TestManyWait(t *testing.T) {

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,19 +24,13 @@ func (s *session) question(w *waiting) approval.Question {
 		Asked: w.since.UTC().Truncate(time.Microsecond), Expires: w.until.UTC().Truncate(time.Microsecond),
 		SessionID: b.SessionID, Host: b.Host, User: b.User, PID: b.PID, Server: server, Client: b.Client.Name,
 	}
-	for i := range w.items {
-		it := &w.items[i]
-		if !it.isCall() || it.call == nil {
-			continue
-		}
+	calls := callsOf(w.items)
+	if len(calls) > 0 {
+		q.ID = strings.Clone(calls[0].call.rec.RecordID)
+	}
+	slices.SortStableFunc(calls, mostDangerousFirst)
+	for _, it := range calls[:min(len(calls), approval.MaxCalls)] {
 		r := &it.call.rec
-		if q.ID == "" {
-			q.ID = strings.Clone(r.RecordID)
-		}
-		if len(q.Calls) == approval.MaxCalls {
-			q.More++
-			continue
-		}
 		p, _ := audit.ParsePolicy(r.Policy)
 		inside, more := s.inside(w.about, it.tool)
 		q.Calls = append(q.Calls, approval.Call{Operations: inside, MoreOperations: more,
@@ -43,15 +38,45 @@ func (s *session) question(w *waiting) approval.Question {
 			Args: audit.JSON(strings.Clone(string(r.Args))), Risk: r.Risk, Detections: audit.JSON(strings.Clone(string(r.Detections))),
 		})
 	}
+	q.More = len(calls) - len(q.Calls)
 	return q
 }
 
+// heldCall is a call that a person is asked about, and what is known of its danger.
+type heldCall struct {
+	*item
+	level string // of its risk
+	found int    // detections
+}
+
+func callsOf(items []item) (list []heldCall) {
+	for i := range items {
+		if it := &items[i]; it.isCall() && it.call != nil {
+			r, _ := audit.ParseRisk(it.call.rec.Risk)
+			found, _ := audit.ParseDetections(it.call.rec.Detections)
+			list = append(list, heldCall{it, r.Level, len(found)})
+		}
+	}
+	return list
+}
+
+// mostDangerousFirst compares two calls: a question has only some, and an agent orders
+// them.
+func mostDangerousFirst(a, b heldCall) int {
+	return cmp.Or(approval.CompareLevels(b.level, a.level), b.found-a.found)
+}
+
 // inside returns the names of the tools inside a call of one tool that a person is
-// asked about, and how many more there are.
+// asked about, and how many more there are. Those with the greatest risk and the most
+// detections come first here too.
 func (s *session) inside(list []operation, tool string) (names []string, more int) {
+	list = slices.DeleteFunc(slices.Clone(list), func(o operation) bool { return o.of != tool || !o.inner() })
+	slices.SortStableFunc(list, func(a, b operation) int {
+		return cmp.Or(approval.CompareLevels(b.level, a.level), len(b.detections)-len(a.detections))
+	})
 	seen := make(map[string]bool)
 	for _, o := range list {
-		if o.of != tool || !o.inner() || seen[o.tool] {
+		if seen[o.tool] {
 			continue
 		}
 		seen[o.tool] = true

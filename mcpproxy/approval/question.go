@@ -204,7 +204,12 @@ var levels = [...]string{"", "low", "medium", "high", "critical"}
 // another: a server may list a tool again as one that does more. An approval without
 // a level covers all.
 func Covers(approved, level string) bool {
-	return approved == "" || slices.Index(levels[:], level) <= slices.Index(levels[:], approved)
+	return approved == "" || CompareLevels(level, approved) <= 0
+}
+
+// CompareLevels compares two levels of risk, as package cmp does.
+func CompareLevels(a, b string) int {
+	return slices.Index(levels[:], a) - slices.Index(levels[:], b)
 }
 
 // level returns the level of the call's risk, the lowest where the question shows none.
