@@ -45,7 +45,7 @@ func serveCalls(journal string) int {
 }
 
 // callEvery is the time between two calls of one agent.
-const callEvery = 50 * time.Millisecond
+const callEvery = 20 * time.Millisecond
 
 // Agents call through proxies, which write to one spool directory. Each has its
 // own proxy and server.
