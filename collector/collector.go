@@ -17,7 +17,7 @@
 // wait in Kafka or in the spool.
 //
 // The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
-// offsets, partition, fetch, pipeline, write, config, connect, decoded, dial, metrics,
+// partition, fetch, pipeline, write, config, connect, decoded, dial, metrics,
 // unread, waiting, disk, inflate.
 package collector
 

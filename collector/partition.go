@@ -151,6 +151,9 @@ func (p *partition) begin(ctx context.Context) (c chunk[partitionOffset], err er
 	return c, nil
 }
 
+// offsetWasSet is the reason of the gap before an offset that another program set.
+const offsetWasSet = "offset was set"
+
 // takeOffset goes on at the offset that another program set. What the store does not
 // have before it is a gap. The offset is committed in any case, so that the next
 // generation need not ask again.

@@ -62,3 +62,105 @@ type consumer struct {
 	missing   *health                                                                     // the topics that do not exist
 	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
 }
+
+// committedBy is the metadata of the offsets that a collector commits. Programs that
+// set a group's offsets leave none.
+const committedBy = "auditcollector"
+
+// commit commits offsets as the member of a generation, and says that a collector did.
+func (c *consumer) commit(gen *kafka.Generation, marks []partitionOffset) error {
+	last := map[partitionOffset]int64{}
+	for _, m := range marks { // ascending in each partition
+		last[m.id()] = m.next
+	}
+	req := kafka.OffsetCommitRequest{GroupID: gen.GroupID, GenerationID: int(gen.ID), MemberID: gen.MemberID, Topics: map[string][]kafka.OffsetCommit{}}
+	for id, next := range last {
+		req.Topics[id.topic] = append(req.Topics[id.topic], kafka.OffsetCommit{Partition: id.partition, Offset: next, Metadata: committedBy})
+	}
+	// The generation may have ended: the brokers accept it until all members have left.
+	resp, err := c.client.OffsetCommit(context.Background(), &req)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, list := range resp.Topics {
+		for _, p := range list {
+			errs = append(errs, p.Error)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// findJumps finds the partitions whose offset another program set beyond what the
+// store has of them, so that their readers report what they will never read. It tries
+// until ctx ends: nothing could be stored meanwhile.
+func (c *consumer) findJumps(ctx context.Context, readers []*partition) {
+	if c.reached == nil {
+		return
+	}
+	const part = "comparing the group's offsets with what is stored"
+	defer c.health.tell(&c.committed, "", nil)
+	for {
+		err := c.compareOffsets(ctx, readers)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		c.health.tell(&c.committed, part, fmt.Errorf("%s: %w", part, err))
+		c.metrics.sourceErrors.Inc()
+		c.log.Warn("nothing is read before the group's offsets are compared with what is stored", reasonField(err), zap.Error(err))
+		wait.For(ctx, sourceRetry)
+	}
+}
+
+func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) error {
+	req := kafka.OffsetFetchRequest{GroupID: c.k.Group, Topics: map[string][]int{}}
+	of := map[partitionOffset]*partition{}
+	for _, r := range readers {
+		if r.next > 0 {
+			req.Topics[r.topic] = append(req.Topics[r.topic], r.partition)
+			of[r.id()] = r
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	resp, err := c.client.OffsetFetch(ctx, &req)
+	if err == nil {
+		err = resp.Error
+	}
+	if err != nil {
+		return err
+	}
+	var set []*partition
+	var places []ingest.Source
+	for topic, list := range resp.Topics {
+		for _, o := range list {
+			if o.Error != nil {
+				return o.Error
+			}
+			r := of[partitionOffset{topic, o.Partition, 0}]
+			if r == nil || o.CommittedOffset != r.next || o.Metadata == committedBy {
+				continue
+			}
+			set = append(set, r)
+			places = append(places, ingest.Source{Topic: topic, Partition: uint32(o.Partition), Offset: uint64(r.next)})
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	reached, err := c.reached(ctx, places)
+	if err != nil {
+		return err
+	}
+	for i, r := range set {
+		from := int64(reached[i])
+		if from == 0 { // the store has nothing of it, and the brokers may have removed some long ago
+			if from, _, err = r.bounds(ctx); err != nil {
+				return err
+			}
+		}
+		r.wasSet, r.reached = true, from
+	}
+	return nil
+}
