@@ -59,8 +59,12 @@ type member struct {
 
 func join(t *testing.T, store Inserter, group string, topics ...string) *member {
 	t.Helper()
+	var reached func(context.Context, []ingest.Source) ([]uint64, error)
+	if s, ok := store.(*fakeStore); ok {
+		reached = s.Reached
+	}
 	c, err := New(Config{
-		Store: store, Reached: store.(*fakeStore).Reached, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
+		Store: store, Reached: reached, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
 		Kafka: Kafka{Brokers: []string{cluster.Broker(t).Addr}, Group: group, Topics: topics},
 	})
 	if err != nil {
