@@ -105,17 +105,13 @@ func TestFaults(t *testing.T) {
 		n = times{proxies: 10, shippers: 50, one: 30, two: 20, engines: 20, leaves: 9, serverFaults: 6, down: time.Minute, hang: time.Minute, poison: 10_000}
 	}
 	random := newRandom(t)
-	// An insert costs the engine the same however many records it has. So that not all
-	// processor time is theirs, batches wait as they do by default, and what kills a
-	// collector or the engine waits for an insert under way. The rules that ask the
-	// store run in TestKills and TestPageUnderLoad.
-	c := newChain(t, n.poison, "AUDITCOLLECTOR_BATCH_WAIT=1s", plainRules(t))
+	c := newChain(t, n.poison)
 	shipper := c.ship()
 	working := []*agent{c.agents.start(), c.agents.start(), c.agents.start()}
 	one := c.group("one", 3)
 	two := c.group("two", 2) // both read from the start
 	progress := func(g *group) func() bool {
-		return c.server.amidInsert(since(func() int64 { n, _ := g.committed(); return n }))
+		return since(func() int64 { n, _ := g.committed(); return n })
 	}
 	kill := func(g *group) func(int) int {
 		return func(most int) int {
@@ -156,7 +152,7 @@ func TestFaults(t *testing.T) {
 		{"collectors of the first group are killed", n.one, progressOfOne, kill(one)},
 		{"a collector of the first group leaves, another joins", n.leaves, progressOfOne, once(one.leave)},
 		{"collectors of the second group are killed", n.two, progress(two), kill(two)},
-		{"the engine is killed", n.engines, c.server.amidInsert(since(func() int64 { return c.number(distinct) })), once(func() {
+		{"the engine is killed", n.engines, since(func() int64 { return c.number(distinct) }), once(func() {
 			_ = c.engine.Load().Process.Kill() // it may be about to start
 		})},
 		{"ClickHouse answers an error", n.serverFaults, c.server.failed, serverFault(answersError)},

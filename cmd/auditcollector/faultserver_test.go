@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +30,6 @@ const (
 type faultServer struct {
 	addr   string
 	engine http.Handler
-
-	inserts atomic.Int64 // of records, which the engine has now
 
 	mu   sync.Mutex
 	plan []serverFault // of the next inserts of records; guarded by mu
@@ -77,22 +74,11 @@ func (s *faultServer) failed() bool {
 	return len(s.plan) == 0
 }
 
-// amidInsert returns a function that reports whether is was true, since its last true
-// result, and an insert of records is under way.
-func (s *faultServer) amidInsert(is func() bool) func() bool {
-	was := false
-	return func() bool {
-		was = was || is()
-		if !was || s.inserts.Load() == 0 {
-			return false
-		}
-		was = false
-		return true
+// next returns the fault for r; ok is false without one.
+func (s *faultServer) next(r *http.Request) (f serverFault, hang time.Duration, ok bool) {
+	if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO audit.events ") {
+		return 0, 0, false
 	}
-}
-
-// next returns the fault for an insert of records; ok is false without one.
-func (s *faultServer) next() (f serverFault, hang time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.plan) == 0 {
@@ -103,13 +89,7 @@ func (s *faultServer) next() (f serverFault, hang time.Duration, ok bool) {
 }
 
 func (s *faultServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO audit.events ") {
-		s.engine.ServeHTTP(w, r)
-		return
-	}
-	s.inserts.Add(1)
-	defer s.inserts.Add(-1)
-	fault, hang, ok := s.next()
+	fault, hang, ok := s.next(r)
 	if !ok {
 		s.engine.ServeHTTP(w, r)
 		return

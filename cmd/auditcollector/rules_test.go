@@ -24,19 +24,6 @@ func piped(path string) func(*audit.Record) {
 	}
 }
 
-// plainRules returns the environment variable for a rule that asks the store nothing.
-// The shipped rules cost each collector a second of processor time when it starts, and
-// more each minute.
-func plainRules(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	rule := "rules:\n  - {name: r, title: R, severity: info, reason: R, operations: [kill_server], when: 'true'}\n"
-	if err := os.WriteFile(file, []byte(rule), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return "AUDITCOLLECTOR_ALERT_RULES=" + file
-}
-
 // TestAlerts runs the collector with a webhook that is down at first, kills it,
 // and checks the stored alerts and the notifications.
 func TestAlerts(t *testing.T) {
