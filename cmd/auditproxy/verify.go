@@ -147,8 +147,8 @@ func (a *app) verifySpool(ctx context.Context, cfg config, o verifyOptions, vc v
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
 	}
-	if len(entries) == 0 {
-		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying: there is no session in %q: --spool-dir names another", cfg.spoolDir)}
+	if len(entries) == 0 && !o.damageOnly {
+		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying: there is no session in %q", cfg.spoolDir)}
 	}
 	vc.Retained = cfg.retained
 	return verify.Run(ctx, vc, entries, func() ([]string, error) {

@@ -108,17 +108,6 @@ func TestNoSpool(t *testing.T) {
 	}
 }
 
-// TestVerifyNothing checks that what has no session is not found to be in order: a
-// directory that is named by mistake is not either.
-func TestVerifyNothing(t *testing.T) {
-	for _, args := range [][]string{{"verify"}, {"verify", "--json"}, {"verify", "--damage-only"}, {"verify", "--damage-only", "--json"}} {
-		got := runApp(t, t.TempDir(), args...)
-		if !strings.Contains(got, `verifying: there is no session in "$SPOOL": --spool-dir names another`) || !strings.HasSuffix(got, "exit 2\n") {
-			t.Errorf("auditproxy %q without a session: %s", args, got)
-		}
-	}
-}
-
 func TestSpoolIsAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))

@@ -338,8 +338,11 @@ func TestSince(t *testing.T) {
 		o := &outbox{delivered: map[string]bool{}}
 		r := &receiver{answer: func(string) error { return nil }}
 		n, stop := start(t, o, r)
+		o.mu.Lock()
 		o.alerts = []alert.Alert{{ID: "older", StoredAt: time.Now().Add(-time.Minute)}, {ID: "a", StoredAt: time.Now().Truncate(time.Millisecond)}}
-		n.Stored(o.alerts)
+		alerts := slices.Clone(o.alerts)
+		o.mu.Unlock()
+		n.Stored(alerts)
 		wait(time.Minute)
 		stop()
 		if diff := cmp.Diff([]string{"a"}, r.got); diff != "" {
