@@ -415,13 +415,13 @@ func TestWitnessComesBack(t *testing.T) {
 func TestWitnessesAsked(t *testing.T) {
 	l := opened(t, Config{Dir: filepath.Join(t.TempDir(), "log")})
 	a, b := newCosigner(t, "witness/a"), newCosigner(t, "witness/b")
-	asked := map[string]int{}
+	var signed, failed atomic.Int64 // times that each was asked
 	urlA := faulty(t, func(w http.ResponseWriter, r *http.Request) {
-		asked["signs"]++
+		signed.Add(1)
 		cosign(t, w, r, a.signer, func(text string) string { return text })
 	})
 	urlB := faulty(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked["fails"]++
+		failed.Add(1)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	c := l.config
@@ -433,12 +433,12 @@ func TestWitnessesAsked(t *testing.T) {
 		w.delay = time.Hour
 		return w
 	}
-	round := func(w *witnesses, what string, signs, fails int) {
+	round := func(w *witnesses, what string, signs, fails int64) {
 		t.Helper()
 		if wait := w.round(t.Context()); fails == 0 && wait != 0 || fails > 0 && (wait <= 0 || wait > witnessLongest) {
 			t.Errorf("%s: the next round is in %s", what, wait)
 		}
-		if diff := cmp.Diff([2]int{signs, fails}, [2]int{asked["signs"], asked["fails"]}); diff != "" {
+		if diff := cmp.Diff([2]int64{signs, fails}, [2]int64{signed.Load(), failed.Load()}); diff != "" {
 			t.Errorf("%s: times asked (-want +got):\n%s", what, diff)
 		}
 	}
