@@ -28,7 +28,7 @@ func (s *session) question(w *waiting) approval.Question {
 	if len(calls) > 0 {
 		q.ID = strings.Clone(calls[0].call.rec.RecordID)
 	}
-	slices.SortStableFunc(calls, mostDangerousFirst)
+	slices.SortStableFunc(calls, func(a, b heldCall) int { return a.before(b.danger) })
 	for _, it := range calls[:min(len(calls), approval.MaxCalls)] {
 		r := &it.call.rec
 		p, _ := audit.ParsePolicy(r.Policy)
@@ -42,11 +42,21 @@ func (s *session) question(w *waiting) approval.Question {
 	return q
 }
 
-// heldCall is a call that a person is asked about, and what is known of its danger.
+// danger is what is known of how dangerous something is that a person is asked about.
+type danger struct {
+	level string // of the risk
+	found int    // detections
+}
+
+// before compares what a question shows, the most dangerous first: it has room for some,
+// and an agent chooses their order.
+func (d danger) before(other danger) int {
+	return cmp.Or(approval.CompareLevels(other.level, d.level), other.found-d.found)
+}
+
 type heldCall struct {
 	*item
-	level string // of its risk
-	found int    // detections
+	danger
 }
 
 func callsOf(items []item) (list []heldCall) {
@@ -54,25 +64,18 @@ func callsOf(items []item) (list []heldCall) {
 		if it := &items[i]; it.isCall() && it.call != nil {
 			r, _ := audit.ParseRisk(it.call.rec.Risk)
 			found, _ := audit.ParseDetections(it.call.rec.Detections)
-			list = append(list, heldCall{it, r.Level, len(found)})
+			list = append(list, heldCall{it, danger{r.Level, len(found)}})
 		}
 	}
 	return list
 }
 
-// mostDangerousFirst compares two calls: a question has only some, and an agent orders
-// them.
-func mostDangerousFirst(a, b heldCall) int {
-	return cmp.Or(approval.CompareLevels(b.level, a.level), b.found-a.found)
-}
-
 // inside returns the names of the tools inside a call of one tool that a person is
-// asked about, and how many more there are. Those with the greatest risk and the most
-// detections come first here too.
+// asked about, and how many more there are.
 func (s *session) inside(list []operation, tool string) (names []string, more int) {
 	list = slices.DeleteFunc(slices.Clone(list), func(o operation) bool { return o.of != tool || !o.inner() })
 	slices.SortStableFunc(list, func(a, b operation) int {
-		return cmp.Or(approval.CompareLevels(b.level, a.level), len(b.detections)-len(a.detections))
+		return danger{a.level, len(a.detections)}.before(danger{b.level, len(b.detections)})
 	})
 	seen := make(map[string]bool)
 	for _, o := range list {

@@ -2,9 +2,9 @@ package risk
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
 
@@ -157,10 +157,7 @@ func pageDoes(code string) (d detector.Set) {
 	if !strings.Contains(code, "document") && !strings.Contains(code, "cookieStore") {
 		d = 0
 	}
-	has := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(code, p) })
-	}
-	if (d != 0 || has("localStorage", "sessionStorage", "indexedDB")) && has("fetch(", "XMLHttpRequest", "sendBeacon", "WebSocket", "new Image", ".src", "location=", "location =", "location.href", ".submit(") {
+	if (d != 0 || shell.HasAny(code, "localStorage", "sessionStorage", "indexedDB")) && shell.HasAny(code, "fetch(", "XMLHttpRequest", "sendBeacon", "WebSocket", "new Image", ".src", "location=", "location =", "location.href", ".submit(") {
 		d |= detector.Exfiltration
 	}
 	return d

@@ -50,6 +50,19 @@ func (c *collected) records(t *testing.T, session string) (list []audit.Record) 
 	return list
 }
 
+// begun leaves a session with its first record, which it returns, as a proxy that died does.
+func begun(t *testing.T, dir string) audit.Record {
+	t.Helper()
+	now := time.Now()
+	r := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(now), SessionID: audit.NewID(now), TS: now, Duration: -1}
+	s, err := spool.Create(spool.Config{Dir: dir}, r.SessionID)
+	must(t, err)
+	_, err = s.Append(audit.AppendRecord(nil, &r), true)
+	must(t, err)
+	must(t, s.Close())
+	return r
+}
+
 // TestFollowerDeadSessions leaves sessions as killed proxies do: while a call
 // is open, and after the last line is written and before it is published. A
 // follower delivers both to their ends, without another proxy.
@@ -58,16 +71,10 @@ func TestFollowerDeadSessions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	// dead makes a session whose last lines were written and not published.
 	dead := func(last func(r *audit.Record) []byte) string {
-		now := time.Now()
-		r := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(now), SessionID: audit.NewID(now), TS: now, Duration: -1}
-		s, err := spool.Create(spool.Config{Dir: dir}, r.SessionID)
-		must(t, err)
-		_, err = s.Append(audit.AppendRecord(nil, &r), true)
-		must(t, err)
-		must(t, s.Close())
+		r := begun(t, dir)
 		f, err := os.OpenFile(filepath.Join(dir, "sessions", r.SessionID, "00000001.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
 		must(t, err)
-		r.RecordID = audit.NewID(now)
+		r.RecordID = audit.NewID(r.TS)
 		_, err = f.Write(last(&r))
 		must(t, err)
 		must(t, f.Close())

@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -62,13 +60,8 @@ func (holding) Close() error { return nil }
 // the backlog.
 func TestFollowerKnows(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
-	now := time.Now()
-	r := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(now), SessionID: audit.NewID(now), TS: now, Duration: -1}
-	s, err := spool.Create(spool.Config{Dir: dir}, r.SessionID)
-	must(t, err)
-	_, err = s.Append(audit.AppendRecord(nil, &r), true)
-	must(t, err)
-	must(t, s.Close())
+	r := begun(t, dir)
+	now := r.TS
 	ctx, cancel := context.WithCancel(t.Context())
 	h := &host{cfg: Config{Dir: dir, Sink: holding{}, Log: zap.NewNop()}}
 	f := newFollower(h)
