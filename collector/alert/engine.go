@@ -306,10 +306,11 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // clock returns the machine's time, but never one before a mark, of this run or another:
-// what arrives after a mark was written must be after it. So it stands still where the
-// machine's clock was set back a little. If it would be aheadMost ahead of the machine's
-// clock, that clock was wrong, and it follows it back: otherwise those who read in the
-// order of arrival would read nothing until that time. See Visible. The caller holds mu.
+// records that arrive after a mark was written must have a later time. So the time stands
+// still where the machine's clock was set back a little. Where it would be aheadMost ahead
+// of the machine's clock, that clock must have been wrong, and the time is the machine's
+// again: otherwise those who read in the order of arrival would read nothing until then.
+// See Visible. The caller holds mu.
 func (e *Engine) clock() time.Time {
 	// Without the monotonic reading, by which times of one process are compared.
 	now := e.Now().Round(0)
