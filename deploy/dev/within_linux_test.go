@@ -62,3 +62,18 @@ func TestWithin(t *testing.T) {
 		})
 	}
 }
+
+// TestWithinWithoutTMPDIR: the directory is one in which programs can be made and run,
+// wherever it is.
+func TestWithinWithoutTMPDIR(t *testing.T) {
+	cmd := exec.Command("./within", "sh", "-c", `printf '#!/bin/sh\necho ran' > "$TMPDIR/x" && chmod 700 "$TMPDIR/x" && "$TMPDIR/x" && ls "$TMPDIR" && echo "$TMPDIR"`)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	dir, found := strings.CutPrefix(string(out), "ran\nx\n")
+	if dir = strings.TrimSuffix(dir, "\n"); err != nil || !found || !strings.HasPrefix(dir, "/") {
+		t.Fatalf("%v, and the command said %q, want that it ran the one file of its directory", err, out)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there: %v", dir, err)
+	}
+}
