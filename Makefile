@@ -162,6 +162,7 @@ $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done: $(T
 $(KAFKA)/.done: deploy/kafka/pom.xml
 	@deploy/dev/fetch maven $< $(@D)
 	@touch $@
+	@deploy/kafka/broker share || echo "kafka: brokers work, and start slowly"
 
 $(ZOOKEEPER)/.done: deploy/dev/zookeeper/pom.xml
 	@deploy/dev/fetch maven $< $(@D)
