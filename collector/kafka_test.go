@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -218,6 +219,29 @@ func TestTopicDeleted(t *testing.T) {
 	want := ingest.Gap{Topic: topic, From: 10, To: 10, Reason: "log is another"}
 	if len(store.gaps) != 1 || !store.gaps[want] {
 		t.Errorf("gaps %v, want %v", store.gaps, want)
+	}
+}
+
+// TestShorterLog checks that a topic which was made again is read from its start if it has
+// fewer records when that is found out, and more at the next fetch.
+func TestShorterLog(t *testing.T) {
+	topic, b := newTopic(t, 1), cluster.Broker(t)
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(b.Addr), Timeout: time.Minute, Transport: transport}
+	for _, there := range []int{0, 9, 10} {
+		p := &partition{source: newTestCollector(t, newFakeStore()).source(), client: client, partitionOffset: partitionOffset{topic, 0, 11}, last: 10, answered: time.Now(), turn: new(sync.Mutex)}
+		if err := b.DeleteTopic(t.Context(), topic); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the topic is made again", func() bool { return b.CreateTopic(t.Context(), kafkatest.Topic{Name: topic}) == nil })
+		if there > 0 {
+			produce(t, topic, records(1, there)...)
+		}
+		c, err := p.leaveOld(t.Context())
+		if err != nil || p.next != 0 || p.doubtful || len(c.gaps) != 1 {
+			t.Errorf("with %d records there: at offset %d, gaps %v, error %v, want offset 0 and a gap", there, p.next, c.gaps, err)
+		}
 	}
 }
 

@@ -348,9 +348,16 @@ func (p *partition) gap(c *chunk[partitionOffset], last int64, reason string) {
 // How many records the old one had from its offset on is unknown.
 const logIsAnother = "log is another"
 
-// leaveOld continues at the start of the log if it is another one.
+// leaveOld continues at the start of the log if it is another one, or a shorter one: that
+// may be longer than the old one at the next fetch.
 func (p *partition) leaveOld(ctx context.Context) (c chunk[partitionOffset], err error) {
 	p.doubtful = true
+	from := p.next
+	c, err = p.reposition(ctx)
+	if err != nil || p.next != from {
+		p.doubtful = err != nil
+		return c, err
+	}
 	another, err := p.isAnother(ctx)
 	if err != nil {
 		return c, fmt.Errorf("comparing the log with what was read of it: %w", err)
@@ -385,7 +392,7 @@ func (p *partition) isAnother(ctx context.Context) (bool, error) {
 	}
 	resp, err := p.fetchAt(ctx, p.last, 1)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
-		return false, nil // retention removed it, or reposition finds that the log is shorter
+		return false, nil // retention removed it
 	}
 	if err != nil {
 		return false, err
