@@ -56,6 +56,7 @@ const (
 	fetchWait     = 500 * time.Millisecond
 	sourceRetry   = time.Second
 	topicsAgain   = 5 * time.Second // as kafka-go looks for new partitions
+	rejoinAfter   = time.Minute
 	sayThrottled  = time.Minute
 	doubtAfter    = 5 * time.Second // without an answer: longer than a topic needs to be made again
 

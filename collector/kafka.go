@@ -36,7 +36,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 // these change.
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		topics, err := c.existingTopics(ctx)
+		topics, _, err := c.existingTopics(ctx)
 		if err != nil {
 			topics = c.k.Topics // joining the group reports it
 		}

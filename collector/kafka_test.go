@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -243,6 +244,66 @@ func TestShorterLog(t *testing.T) {
 			t.Errorf("with %d records there: at offset %d, gaps %v, error %v, want offset 0 and a gap", there, p.next, c.gaps, err)
 		}
 	}
+}
+
+// TestNobodyHasPartition checks that partitions which the group's leader assigned to no
+// member are reported, and read after that: a leader assigns what it sees, and may see
+// no partition while a topic is made again.
+func TestNobodyHasPartition(t *testing.T) {
+	topic, store := newTopic(t, 2), newFakeStore()
+	leader := blindLeader{}
+	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID: topic, Brokers: []string{cluster.Broker(t).Addr}, Topics: []string{topic}, GroupBalancers: []kafka.GroupBalancer{&leader},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leads, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		for joined := false; ; {
+			gen, err := group.Next(t.Context())
+			switch {
+			case errors.Is(err, kafka.ErrGroupClosed) || t.Context().Err() != nil:
+				return
+			case err != nil: // of a new broker, which has no groups yet
+				continue
+			}
+			gen.Start(func(ctx context.Context) { <-ctx.Done() })
+			if !joined {
+				joined = true
+				close(leads)
+			}
+		}
+	}()
+	defer func() { group.Close(); <-done }()
+	<-leads
+	m := join(t, store, topic, topic)
+	produce(t, topic, records(1, 10)...)
+	want := fmt.Sprintf(`no collector has: topic "%[1]s", partition 0; topic "%[1]s", partition 1`, topic)
+	eventually(t, "the partitions are missed", func() bool {
+		err := m.Ready()
+		return err != nil && strings.Contains(err.Error(), want)
+	})
+	eventually(t, "their records are stored", store.has(10, 0))
+	eventually(t, "nothing is missed", func() bool { return m.Ready() == nil })
+}
+
+// A blindLeader assigns nothing to itself and to the first member beside it, and all to
+// the others.
+type blindLeader struct {
+	kafka.RangeGroupBalancer
+	seen []string // IDs of members
+}
+
+func (l *blindLeader) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+	for _, m := range members {
+		if len(l.seen) < 2 && !slices.Contains(l.seen, m.ID) {
+			l.seen = append(l.seen, m.ID)
+		}
+	}
+	others := slices.DeleteFunc(members, func(m kafka.GroupMember) bool { return slices.Contains(l.seen, m.ID) })
+	return l.RangeGroupBalancer.AssignGroups(others, partitions)
 }
 
 // TestRepeatsChangeNothing reads the topic from its start again, and with two

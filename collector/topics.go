@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
@@ -13,13 +15,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// existingTopics returns those of the configured topics that exist. It reports
-// the others.
-func (c *consumer) existingTopics(ctx context.Context) (there []string, err error) {
+// existingTopics returns those of the configured topics that exist, and their
+// partitions. It reports the others.
+func (c *consumer) existingTopics(ctx context.Context) (there []string, partitions map[partitionOffset]bool, err error) {
 	resp, err := c.client.Metadata(ctx, &kafka.MetadataRequest{Topics: c.k.Topics})
 	if err != nil {
-		return nil, fmt.Errorf("looking for topics: %w", err)
+		return nil, nil, fmt.Errorf("looking for topics: %w", err)
 	}
+	partitions = map[partitionOffset]bool{}
 	var missing []error
 	var names []string
 	there = slices.Clone(c.k.Topics)
@@ -28,6 +31,9 @@ func (c *consumer) existingTopics(ctx context.Context) (there []string, err erro
 			missing = append(missing, fmt.Errorf("topic %q does not exist: create it, or name another", t.Name))
 			names = append(names, t.Name)
 			there = slices.DeleteFunc(there, func(name string) bool { return name == t.Name })
+		}
+		for _, p := range t.Partitions {
+			partitions[partitionOffset{t.Name, p.ID, 0}] = true
 		}
 	}
 	problem := errors.Join(missing...)
@@ -38,18 +44,68 @@ func (c *consumer) existingTopics(ctx context.Context) (there []string, err erro
 		}
 	}
 	c.missing.tell(wholeSource, fmt.Sprintf("reading topics %q", names), problem)
-	return there, nil
+	return there, partitions, nil
 }
 
-// watchTopics returns when other topics exist than these, or when ctx ends.
+// watchTopics returns when other topics exist than these, when the group must assign
+// their partitions again, or when ctx ends.
 func (c *consumer) watchTopics(ctx context.Context, topics []string) {
+	const part = "reading partitions that no collector has"
+	var before map[partitionOffset]bool
 	for {
 		wait.For(ctx, topicsAgain)
-		there, err := c.existingTopics(ctx)
+		there, partitions, err := c.existingTopics(ctx)
 		if ctx.Err() != nil || err == nil && !slices.Equal(there, topics) {
 			return
 		}
+		if err != nil || c.removeAssigned(ctx, partitions) != nil {
+			continue // reading reports it
+		}
+		var names []string
+		for p := range partitions {
+			if before[p] { // a first look may come before kafka-go's own, which finds new partitions
+				names = append(names, fmt.Sprintf("topic %q, partition %d", p.topic, p.partition))
+			}
+		}
+		before = partitions
+		if len(names) == 0 {
+			c.missing.tell(&c.rejoined, "", nil)
+			continue
+		}
+		slices.Sort(names)
+		err = fmt.Errorf("%s: %s", part, strings.Join(names, "; "))
+		c.missing.tell(&c.rejoined, part, err)
+		c.metrics.sourceErrors.Inc()
+		if time.Since(c.rejoined) > rejoinAfter { // nobody reads meanwhile
+			c.rejoined = time.Now()
+			c.log.Warn("partitions are not read, joining the consumer group again", zap.Error(err))
+			return
+		}
 	}
+}
+
+// removeAssigned removes the partitions that a member of the group has, all while the
+// group assigns them. Its leader may do so while a topic is being made again: kafka-go
+// watches for other partitions than its watcher first saw, not than the leader did.
+func (c *consumer) removeAssigned(ctx context.Context, partitions map[partitionOffset]bool) error {
+	resp, err := c.client.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{c.k.Group}})
+	if err != nil {
+		return err
+	}
+	for _, group := range resp.Groups {
+		if group.Error != nil || group.GroupState != "Stable" {
+			clear(partitions)
+			return group.Error
+		}
+		for _, member := range group.Members {
+			for _, topic := range member.MemberAssignments.Topics {
+				for _, id := range topic.Partitions {
+					delete(partitions, partitionOffset{topic.Topic, id, 0})
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // A consumer reads topics as a member of a group.
@@ -59,7 +115,8 @@ type consumer struct {
 	client    *kafka.Client
 	committed map[partitionOffset]int64                                                   // offsets of this process; owned by the generation that runs
 	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error)         // see Config.Reached
-	missing   *health                                                                     // the topics that do not exist
+	missing   *health                                                                     // the topics that do not exist, and partitions that no member has
+	rejoined  time.Time                                                                   // the group was joined again because of these; owned by watchTopics
 	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
 }
 
