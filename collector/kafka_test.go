@@ -15,6 +15,7 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/kafka/kafkatest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -377,6 +378,47 @@ func TestRemoved(t *testing.T) {
 	if len(store.gaps) != 1 || !store.gaps[want] {
 		t.Errorf("gaps %v, want %v", store.gaps, want)
 	}
+}
+
+// TestNoOffset checks that records are a gap which retention removed before anything of
+// their partition was read, or after the brokers forgot the group's offsets, as they do
+// when a group has had no member for a week. A log that is shorter than what the store has
+// is another one, as of another cluster at this address.
+func TestNoOffset(t *testing.T) {
+	topic, store := newTopic(t, 1), newFakeStore()
+	run := func(group string, want int, gaps ...ingest.Gap) {
+		t.Helper()
+		m := join(t, store, group, topic)
+		eventually(t, "the records are stored", store.has(want, 0))
+		eventually(t, "they are committed", func() bool { return committedOffset(t, m, topic) == logEnd(t, topic) })
+		m.leave(t)
+		wanted := map[ingest.Gap]bool{}
+		for _, g := range gaps {
+			g.Topic = topic
+			wanted[g] = true
+		}
+		if diff := cmp.Diff(wanted, store.gaps); diff != "" {
+			t.Errorf("gaps (-want +got):\n%s", diff)
+		}
+	}
+	run("first", 0)
+	produce(t, topic, records(1, 5)...)
+	deleteRecords(t, topic, 3)
+	first := ingest.Gap{From: 0, To: 2, Reason: "removed"}
+	run("first", 2, first)
+	produce(t, topic, records(6, 5)...)
+	run("second", 7, first) // the store has all that was removed, or reported it
+	produce(t, topic, records(11, 5)...)
+	deleteRecords(t, topic, 12)
+	second := ingest.Gap{From: 10, To: 11, Reason: "removed"}
+	run("third", 10, first, second)
+	b := cluster.Broker(t)
+	if err := b.DeleteTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the topic is made again", func() bool { return b.CreateTopic(t.Context(), kafkatest.Topic{Name: topic}) == nil })
+	produce(t, topic, records(16, 4)...)
+	run("fourth", 14, first, second, ingest.Gap{From: 15, To: 15, Reason: "log is another"})
 }
 
 // TestOffsetWasSet checks that records which another program makes the group pass are a

@@ -29,7 +29,7 @@ type partition struct {
 	group      string // that had an offset of it at the start; "": none had
 	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
 	wasSet     bool   // another program set the group's offset
-	reached    int64  // offset behind the last record before it that the store has
+	reached    int64  // offset behind the last record that the store has, before the one that was set or of all if the group has none
 	passed     int64  // next of the last chunk that the pipeline has
 	rows       int    // of the last chunk
 	key, value []byte // of the current message
@@ -136,18 +136,26 @@ func (p *partition) pass(ctx context.Context, c chunk[partitionOffset], out chan
 	}
 }
 
-// begin goes to the first offset of a partition of which the group has committed
-// none.
+// begin goes to the first offset of a partition of which the group has none, perhaps
+// because the brokers forgot it: then the store tells how far it was. It is committed
+// without a record too: what retention removes before the next start was not read.
 func (p *partition) begin(ctx context.Context) (c chunk[partitionOffset], err error) {
-	first, _, err := p.bounds(ctx)
+	first, end, err := p.bounds(ctx)
 	if err != nil {
 		return c, err
 	}
-	if p.forgotten > 0 {
+	switch {
+	case p.forgotten > 0:
 		p.next = p.forgotten
 		p.gap(&c, p.next, logIsAnother)
+	case p.reached > end:
+		p.next = p.reached
+		p.gap(&c, p.next, logIsAnother)
+	case p.reached > 0 && p.reached < first:
+		p.next = p.reached
+		p.gap(&c, first-1, "removed")
 	}
-	p.next, p.passed = first, first
+	p.next, p.passed = first, -1
 	return c, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -148,9 +149,9 @@ func (c *consumer) commit(gen *kafka.Generation, marks []partitionOffset) error 
 	return errors.Join(errs...)
 }
 
-// findJumps finds the partitions whose offset another program set beyond what the
-// store has of them, so that their readers report what they will never read. It tries
-// until ctx ends: nothing could be stored meanwhile.
+// findJumps finds what the store has of partitions whose offset another program set, or
+// of which the group has none, so that their readers report what they will never read. It
+// tries until ctx ends: nothing could be stored meanwhile.
 func (c *consumer) findJumps(ctx context.Context, readers []*partition) {
 	if c.reached == nil {
 		return
@@ -170,37 +171,41 @@ func (c *consumer) findJumps(ctx context.Context, readers []*partition) {
 }
 
 func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) error {
+	var set []*partition
+	var places []ingest.Source
+	doubt := func(r *partition, before int64) {
+		set = append(set, r)
+		places = append(places, ingest.Source{Topic: r.topic, Partition: uint32(r.partition), Offset: uint64(before)})
+	}
 	req := kafka.OffsetFetchRequest{GroupID: c.k.Group, Topics: map[string][]int{}}
 	of := map[partitionOffset]*partition{}
 	for _, r := range readers {
-		if r.next > 0 {
+		switch {
+		case r.next > 0:
 			req.Topics[r.topic] = append(req.Topics[r.topic], r.partition)
 			of[r.id()] = r
+		case r.next < 0:
+			doubt(r, math.MaxInt64)
 		}
 	}
-	if len(of) == 0 {
-		return nil
-	}
-	resp, err := c.client.OffsetFetch(ctx, &req)
-	if err == nil {
-		err = resp.Error
-	}
-	if err != nil {
-		return err
-	}
-	var set []*partition
-	var places []ingest.Source
-	for topic, list := range resp.Topics {
-		for _, o := range list {
-			if o.Error != nil {
-				return o.Error
+	if len(of) > 0 {
+		resp, err := c.client.OffsetFetch(ctx, &req)
+		if err == nil {
+			err = resp.Error
+		}
+		if err != nil {
+			return err
+		}
+		for topic, list := range resp.Topics {
+			for _, o := range list {
+				if o.Error != nil {
+					return o.Error
+				}
+				r := of[partitionOffset{topic, o.Partition, 0}]
+				if r != nil && o.CommittedOffset == r.next && o.Metadata != committedBy {
+					doubt(r, r.next)
+				}
 			}
-			r := of[partitionOffset{topic, o.Partition, 0}]
-			if r == nil || o.CommittedOffset != r.next || o.Metadata == committedBy {
-				continue
-			}
-			set = append(set, r)
-			places = append(places, ingest.Source{Topic: topic, Partition: uint32(o.Partition), Offset: uint64(r.next)})
 		}
 	}
 	if len(set) == 0 {
@@ -211,13 +216,12 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 		return err
 	}
 	for i, r := range set {
-		from := int64(reached[i])
-		if from == 0 { // the store has nothing of it, and the brokers may have removed some long ago
-			if from, _, err = r.bounds(ctx); err != nil {
+		r.reached, r.wasSet = int64(reached[i]), r.next > 0
+		if r.wasSet && r.reached == 0 { // the store has nothing of it, and the brokers may have removed some long ago
+			if r.reached, _, err = r.bounds(ctx); err != nil {
 				return err
 			}
 		}
-		r.wasSet, r.reached = true, from
 	}
 	return nil
 }
