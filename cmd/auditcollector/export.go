@@ -44,8 +44,8 @@ apostrophe, has an apostrophe before it. Import it with the comma as separator.
 A large Parquet export has several files, of about a gigabyte of records each:
 FILE.parquet, FILE.2.parquet and so on; --resume begins another one.
 
-The exit code is 1 if the format cannot have some records, which are named; the
-others are written.`
+The exit code is 1 if the format cannot have some records, or if some are not what
+was stored any more; they are named, and the others are written.`
 
 const exportExample = `  auditcollector export > records.ndjson
   auditcollector export --when 'record.session_id == "019e8b1c-0000-7aaa-8bbb-0123456789ab"' > session.ndjson
@@ -83,7 +83,7 @@ func newExportCmd(a *app) *cobra.Command {
 					c.When, c.Match = o.when, func(r *receiver.Record) bool { return filter.Match(&r.Row) }
 				}
 				return a.withStore(ctx, cfg, func(s *store.Store) error {
-					c.Source = source.Source{DB: s.DB()}
+					c.Source = exportfile.Stored{Source: source.Source{DB: s.DB()}}
 					return a.export(ctx, c)
 				})
 			})

@@ -13,10 +13,17 @@ import (
 type Source interface {
 	Settled(ctx context.Context, now time.Time) (time.Time, error)
 	Count(ctx context.Context, after source.Position, upto time.Time) (n uint64, first time.Time, err error)
-	Read(ctx context.Context, after source.Position, upto time.Time, do func([]receiver.Record) error) error
+	Read(ctx context.Context, after source.Position, upto time.Time, do func([]receiver.Record) error, unreadable func(source.Position, error) error) error
 }
 
-var _ Source = source.Source{}
+// Stored is the Source of stored records.
+type Stored struct{ source.Source }
+
+// Read implements Source.
+func (s Stored) Read(ctx context.Context, after source.Position, upto time.Time, do func([]receiver.Record) error, unreadable func(source.Position, error) error) error {
+	s.Unreadable = unreadable
+	return s.Source.Read(ctx, after, upto, do)
+}
 
 // A Config configures an export.
 type Config struct {
@@ -42,7 +49,7 @@ type Config struct {
 	// of records that were read since. nil: not counted.
 	Start    func(n uint64)
 	Progress func(n int)
-	Refused  func(id string, err error) // a record that the format cannot have; it is left out. Required.
+	Refused  func(id string, err error) // a record that the format cannot have, or that is damaged; it is left out. Required.
 }
 
 // An output is where records go.

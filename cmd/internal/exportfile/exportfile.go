@@ -20,7 +20,7 @@ import (
 type Result struct {
 	Written uint64 // records
 	Without uint64 // records that have no event in the format
-	Refused uint64 // records that the format cannot have
+	Refused uint64 // records that the format cannot have, or that are damaged
 	Files   []string
 	Upto    time.Time // without Follow, if records that arrived later are left out; they are still on their way
 }
@@ -125,6 +125,12 @@ func (c *Config) round(ctx context.Context, out output, after source.Position, u
 		if err := out.commit(after, false); err != nil {
 			return outputError{err}
 		}
+		return ctx.Err()
+	}, func(at source.Position, err error) error {
+		// No other record waits for this one, which will not be whole again.
+		after = at
+		res.Refused++
+		c.Refused(fmt.Sprintf("%s/%d", at.Session, at.Seq), err)
 		return ctx.Err()
 	})
 	return after, err

@@ -58,6 +58,9 @@ type memory struct {
 	read func(n int) error // after so many records, nil: nothing
 	down []error           // of the next calls of Settled
 	late time.Duration     // how long ago that is
+
+	damage  error // of the record with a number, in a page of its own; nil: none
+	damaged uint64
 }
 
 func (m *memory) Settled(_ context.Context, now time.Time) (time.Time, error) {
@@ -90,10 +93,16 @@ func (m *memory) Count(_ context.Context, after source.Position, upto time.Time)
 	return uint64(len(m.after(after, upto))), time.Time{}, nil
 }
 
-func (m *memory) Read(_ context.Context, after source.Position, upto time.Time, do func([]receiver.Record) error) error {
+func (m *memory) Read(_ context.Context, after source.Position, upto time.Time, do func([]receiver.Record) error, unreadable func(source.Position, error) error) error {
 	n := 0
 	for list := range slices.Chunk(m.after(after, upto), max(m.page, 1)) {
-		if err := do(list); err != nil {
+		var err error
+		if m.damage != nil && list[0].Record.Seq == m.damaged {
+			err = unreadable(source.After(&list[0]), m.damage)
+		} else {
+			err = do(list)
+		}
+		if err != nil {
 			return err
 		}
 		n += len(list)
@@ -445,6 +454,29 @@ func TestRefused(t *testing.T) {
 		Refused: func(id string, _ error) { refused = append(refused, id) }})
 	if err != nil || res.Written != 1 || res.Refused != 1 || res.Without != 1 || !slices.Equal(refused, []string{broken.RecordID}) {
 		t.Errorf("%+v, %v, %q", res, err, refused)
+	}
+}
+
+// TestDamaged checks that a record which is damaged in the store is named, holds up no
+// other, and is not named again.
+func TestDamaged(t *testing.T) {
+	list := records(t, 3)
+	for damaged := range list {
+		src := &memory{list: list, damage: errors.New("damaged"), damaged: list[damaged].Record.Seq}
+		file := filepath.Join(t.TempDir(), "records")
+		for _, want := range []exportfile.Result{{Written: 2, Refused: 1}, {}} {
+			var named []string
+			res, err := export(t, exportfile.Config{Source: src, Format: format(t, "ndjson"), File: file, Resume: true,
+				Refused: func(id string, err error) { named = append(named, fmt.Sprint(id, " ", err)) }})
+			res.Files = nil
+			if diff := cmp.Diff(want, res); err != nil || diff != "" || len(named) != int(want.Refused) {
+				t.Errorf("record %d: %v, named %q (-want +got):\n%s", damaged, err, named, diff)
+			}
+		}
+		want := slices.Delete(idsOf(list), damaged, damaged+1)
+		if diff := cmp.Diff(want, ids(t, "ndjson", file)); diff != "" {
+			t.Errorf("record %d: file (-want +got):\n%s", damaged, diff)
+		}
 	}
 }
 
