@@ -14,6 +14,7 @@ import (
 	"auditproxy/collector/export/receiver"
 	"auditproxy/collector/export/source"
 	"auditproxy/internal/wait"
+	"auditproxy/sink/spool/disk"
 )
 
 // A Result is what an export did.
@@ -41,7 +42,7 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 		return res, err
 	}
 	defer func() {
-		err = errors.Join(err, out.close())
+		err = disk.WithRemedy(errors.Join(err, out.close()))
 		res.Files = out.files()
 	}()
 	if c.Start != nil {

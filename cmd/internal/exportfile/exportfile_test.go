@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -428,11 +429,11 @@ func TestFollow(t *testing.T) {
 	if err := <-done; err != nil || waited != 1 {
 		t.Errorf("it ended with %v and waited %d times", err, waited)
 	}
-	full := errors.New("full")
+	full := syscall.ENOSPC
 	_, err := exportfile.Run(t.Context(), exportfile.Config{Source: &memory{list: list}, Format: format(t, "ndjson"), Out: failing{full}, Follow: true,
 		Waiting: func(error) { t.Error("it waits for a full output") }, Refused: func(string, error) {}})
-	if !errors.Is(err, full) {
-		t.Errorf("error %v, want %v", err, full)
+	if want := "free space there, or inodes if df -i shows that none are left"; !errors.Is(err, full) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error %v, want %v: %s", err, full, want)
 	}
 }
 
