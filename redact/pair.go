@@ -108,6 +108,7 @@ func (p *pass) noteText(name []byte, info nameInfo, i int) secretKind {
 	case names.ProgramRole:
 		if t := p.shortText(i); len(t) > 0 {
 			word, _, _ := bytes.Cut(t, []byte(" "))
+			p.program.User(word)
 			if p.program.Word(word, p.r.names, &p.folded); p.program.Programs != 0 {
 				return lateProgram
 			}
@@ -210,7 +211,7 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 				before.name = variableName
 			}
 		}
-		before.set = isSetter(t)
+		before.set = isSetter(t) || set && len(t) > 0 && t[0] == '-' // set --secret NAME SECRET
 		if set && p.r.names.IsPairName(&p.folded, t) {
 			before.name = setName
 		}
@@ -221,8 +222,16 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 			before.login = before.login && len(t) > 0 && !p.isField(t)
 		}
 	}
+	if t == nil && text { // too long for anything but a secret
+		t = []byte("x")
+	}
 	switch {
 	case name == setName:
+		if text {
+			c.Word(t, p.r.names, &p.folded) // an option before it may be about more words
+		}
+		return argv.WholeWord, 0
+	case text && c.User(t):
 		return argv.WholeWord, 0
 	case name == otherName && n == 1 && (!text || p.lastIn(i) || p.loginFollows(i)), name == otherName && n > 1 && before.login:
 		return argv.WholeWord, 0
@@ -234,9 +243,6 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 			return c.Want, 0
 		}
 		return argv.NoSecret, 0
-	}
-	if t == nil { // too long for anything but a secret
-		t = []byte("x")
 	}
 	return c.Word(t, p.r.names, &p.folded)
 }

@@ -358,7 +358,8 @@ func (p *pass) list(i, depth int) int {
 		if i < 0 {
 			return -1
 		}
-		option = p.r.strict && !option && p.isOption(from)
+		// An option that another one may have as its value has one too: --init-pin --pin SECRET.
+		option = p.r.strict && p.isOption(from, i) && (!option || p.raw[from+2] == '-')
 		if p.over = len(p.out) > p.limit; p.over {
 			return -1
 		}

@@ -119,10 +119,11 @@ func (p *pass) digest(i int) (next int) {
 	return next
 }
 
-// isOption reports whether the string at raw[i] is an option alone that wants
-// a secret: "--password". The value is then the next element of the list.
-func (p *pass) isOption(i int) bool {
-	if p.raw[i] != '"' || i+1 >= len(p.raw) || p.raw[i+1] != '-' && p.raw[i+1] != '\\' {
+// isOption reports whether the string at raw[i], which ends before raw[end], is an
+// option alone that wants a secret: "--password", "password=" of Windows' sc. The value is
+// then the next element of the list.
+func (p *pass) isOption(i, end int) bool {
+	if p.raw[i] != '"' || i+1 >= len(p.raw) || p.raw[i+1] != '-' && p.raw[i+1] != '\\' && (end < i+3 || p.raw[end-2] != '=') {
 		return false
 	}
 	s, next := p.readString(i)
@@ -130,7 +131,7 @@ func (p *pass) isOption(i int) bool {
 		return false
 	}
 	t := p.decoded(s)
-	name := bytes.TrimLeft(t, "-")
+	name := bytes.TrimSuffix(bytes.TrimLeft(t, "-"), []byte("="))
 	if len(name) == len(t) || len(name) == 0 {
 		return false
 	}

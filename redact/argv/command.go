@@ -138,6 +138,7 @@ type Command struct {
 	variable  bool   // the next word may be the name of a secret
 	described bool   // an option has named one
 	said      bool   // it is wanted behind "identified by", which prose has too
+	user      userState
 	pattern   pattern
 }
 

@@ -7,30 +7,34 @@ import (
 )
 
 // BehindUser returns the secret of a program that is in no table, tool -u ann -p SECRET,
-// where the option starts at i and ends at to. What is a number, a path or a port is
-// none, and some programs have another -p behind a user.
+// also in a list, "-u", "ann", "-p", "SECRET", where the option starts at i and ends at
+// to. What is a number, a path or a port is none, and some programs have another -p
+// behind a user.
 func BehindUser(t []byte, i, to int) lex.Span {
-	if to-i != len("-p") || t[i+1]|0x20 != 'p' || to+1 >= len(t) || t[to] != ' ' {
+	if to-i != len("-p") || t[i+1]|0x20 != 'p' || to+1 >= len(t) {
+		return lex.Span{}
+	}
+	gap := " "
+	if i > 0 && t[i-1] == t[to] && lex.Classes[t[to]]&lex.IsQuote != 0 {
+		gap = "\"', "
+	} else if t[to] != ' ' {
 		return lex.Span{}
 	}
 	line := t[max(0, i-maxLine):i]
 	line = line[bytes.LastIndexAny(line, "\n;|&(`")+1:]
-	words := bytes.TrimRight(line, " ")
-	at := bytes.LastIndexByte(words, ' ')
+	words := bytes.TrimRight(line, gap)
+	at := bytes.LastIndexAny(words, gap)
 	if at < 0 || at+1 == len(words) || words[at+1] == '-' || len(words) == len(line) {
 		return lex.Span{}
 	}
-	words = bytes.TrimRight(words[:at], " ")
-	option := words[bytes.LastIndexByte(words, ' ')+1:]
-	switch string(option) {
-	case "-u", "-U", "--user", "--username", "-user", "-username":
-	default:
-		return lex.Span{}
-	}
-	if hasOtherUse(words) {
+	words = bytes.TrimRight(words[:at], gap)
+	if !isUserOption(words[bytes.LastIndexAny(words, gap)+1:]) || hasOtherUse(words, gap) {
 		return lex.Span{}
 	}
 	v := lex.Span{From: to + 1, To: to + 1}
+	for gap != " " && v.From+1 < len(t) && v.From-to < len(`", "`) && (t[v.From] == ',' || t[v.From] == ' ') {
+		v.From++
+	}
 	if quote := t[v.From]; quote == '\'' || quote == '"' {
 		v.From++
 		n := bytes.IndexByte(t[v.From:min(len(t), v.From+maxLine)], quote)
@@ -38,21 +42,68 @@ func BehindUser(t []byte, i, to int) lex.Span {
 			return lex.Span{}
 		}
 		v.To = v.From + n
-	} else {
+	} else if gap == " " {
 		v.To = lex.CredentialEnd(t[:min(len(t), v.From+maxLine)], v.From)
 	}
-	b := t[v.From:v.To]
-	if len(b) < 3 || b[0] == '-' || b[0] == '/' || b[0] == '$' || lex.MarkLen(b) > 0 || len(bytes.Trim(b, "0123456789:-,.")) == 0 || bytes.IndexByte(b, ' ') >= 0 {
+	if !mayBePassword(t[v.From:max(v.From, v.To)]) {
 		return lex.Span{}
 	}
 	return v
 }
 
-// hasOtherUse reports whether a word is a program that has another -p behind a user.
-func hasOtherUse(words []byte) bool {
+// A userState is what the words before one say of the user of a program.
+type userState uint8
+
+const (
+	noUser       userState = iota
+	userNext               // -u
+	userGiven              // -u NAME
+	passwordNext           // -u NAME -p
+	otherProgram           // it has another -p behind a user
+)
+
+// User reads the next word of a list, as Word does, and reports whether it is the secret
+// of a program that is in no table, as BehindUser finds it in a text.
+func (c *Command) User(w []byte) bool {
+	before := c.user
+	if before == otherProgram || len(w) == 0 {
+		return false
+	}
+	c.user = noUser
+	switch {
+	case before == userNext && w[0] != '-':
+		c.user = userGiven
+	case w[0] == '-' && isUserOption(w):
+		c.user = userNext
+	case before == userGiven && len(w) == len("-p") && w[0] == '-' && w[1]|0x20 == 'p':
+		c.user = passwordNext
+	case before == passwordNext:
+		return mayBePassword(w)
+	case w[0] != '-' && before == noUser && hasOtherUse(w, " "):
+		c.user = otherProgram
+	}
+	return false
+}
+
+func isUserOption(option []byte) bool {
+	switch string(option) {
+	case "-u", "-U", "--user", "--username", "-user", "-username":
+		return true
+	}
+	return false
+}
+
+// mayBePassword reports whether b is no number, path, port or variable.
+func mayBePassword(b []byte) bool {
+	return len(b) >= 3 && b[0] != '-' && b[0] != '/' && b[0] != '$' && lex.MarkLen(b) == 0 && len(bytes.Trim(b, "0123456789:-,.")) > 0 && bytes.IndexByte(b, ' ') < 0
+}
+
+// hasOtherUse reports whether a word is a program that has another -p behind a user. Bytes
+// of gap are between words.
+func hasOtherUse(words []byte, gap string) bool {
 	for len(words) > 0 {
 		word := words
-		if n := bytes.IndexByte(words, ' '); n >= 0 {
+		if n := bytes.IndexAny(words, gap); n >= 0 {
 			word, words = words[:n], words[n+1:]
 		} else {
 			words = nil

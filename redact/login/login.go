@@ -144,7 +144,7 @@ func account(t, name []byte, first, i int) lex.Span {
 		}
 	}
 	if bytes.HasSuffix(t[:first], []byte("register => ")) || bytes.HasSuffix(t[:first], []byte(":pserver:")) ||
-		first > 2 && t[first-1] == '/' && t[first-2] == '/' && (t[first-3] <= ' ' || lex.Classes[t[first-3]]&lex.IsQuote != 0) && at+1 < len(t) && lex.Classes[t[at+1]]&lex.IsAlnum != 0 { // mount_smbfs //NAME:SECRET@HOST/SHARE
+		first > 1 && t[first-1] == '/' && t[first-2] == '/' && (first == 2 || t[first-3] <= ' ' || lex.Classes[t[first-3]]&lex.IsQuote != 0) && at+1 < len(t) && lex.Classes[t[at+1]]&lex.IsAlnum != 0 { // mount_smbfs //NAME:SECRET@HOST/SHARE
 		return lex.Span{From: i + 1, To: at}
 	}
 	port := at + 1
