@@ -61,6 +61,7 @@ var hostileUnits = []string{
 	"password(Some(\"a\".b", "password(\"a\".b(),", "PASSWORD a = a1b2\n", "a,b='a',f(", "a,b=f((",
 	`"abcd" == password `, `"abcd" != `, "a -u b -p ", "a -u b -p cde ", "-u a -p ", "mapKey=a1b2c3d4e5f6g7h8 ", `<meta name="a" content="b" `, `<meta content="b"`, `("password" , "a`, `"a" , `, "secret key:a1b2c3\n",
 	"net use a\\b /user: ", "IDENTIFIED WITH a_b AS ", "0123456789abcdef0123456789abcdef:", "$DCC2$1#a#0123456789abcdef0123456789abcdef:a\n", "value = a(b) ", "value: Aa<", "value={a} ", "$krb5tgs$", "token=A{a64f992 ", "command: a b ",
+	`assertEquals("a", password`, `expect(password).to.be.eq("a`, ".to.be.is(", `a!("`, `setopt(PASSWORD, "`, "-u a -p ", `"-u","a","-p","`,
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -36,7 +36,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"s3:2 S3:2 s3Cluster:3 gcs:2 mysql:4 MySQL:4 postgresql:4 PostgreSQL:4 mongodb:4 MongoDB:4 remote:4 remoteSecure:4 azureBlobStorage:4 " + // of ClickHouse
 	"connect:2 jwt.sign:1 jwt.encode:1 jwt.verify:1 jwt.decode:1 hmac.new:0 hmac.New:1 hmac.hexdigest:1 networkcredential.new:1 aes.new:0 des3.new:0 " +
 	"cryptojs.aes.encrypt:1 cryptojs.aes.decrypt:1 credentials.basic:1 auth.basic:1 authtokens.basic:1 credentials.create:1 bcrypt.hash:0 bcrypt.compare:0 hash.make:0 hash.check:0 bcrypt:0 Sensitive:0 sensitive.new:0 algoliasearch:1 UsernamePasswordCredentials:1 BasicAuthenticationInterceptor:1 CosmosClient:1 Bind:1 slack.New:0 " +
-	"openai.NewClient:0 NewBotAPI:0 discordgo.New:0 from_secret:0 credentials.new:1 credentials.from_static:1 basic.new:1 basicauth.new:1 auth.new:1 login.new:1 usernamepassword.new:1 ftp.open:2 ftp.new:2 curl_setopt:2 curl_easy_setopt:2 openssl_encrypt:2 openssl_decrypt:2 login:1 " +
+	"openai.NewClient:0 NewBotAPI:0 discordgo.New:0 from_secret:0 credentials.new:1 credentials.from_static:1 basic.new:1 basicauth.new:1 auth.new:1 login.new:1 usernamepassword.new:1 ftp.open:2 ftp.new:2 curl_setopt:2 curl_easy_setopt:2 setopt:1 set_opt:1 curl_share_setopt:2 openssl_encrypt:2 openssl_decrypt:2 login:1 " +
 	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
 	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
 	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> " +
@@ -45,7 +45,11 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"buffer.from:% GetBytes:% getBytes:% " +
 	"gomail.NewDialer:3 NewPlainDialer:3 SendGridAPIClient:0 OAuth1UserHandler:1 OAuth1UserHandler:3 jenkins.Jenkins:2 add_password:3 SqlCredential:1 hashSync:0 password.create:0 " +
 	"preemptive.basic:1 Twilio:1 twilio:1 Connection:2 smtp.start:4 gitlab.Gitlab:1 gitlab.NewClient:0 discord.New:0 client.new:1 " +
-	"equals:? equalsIgnoreCase:? Equals:? toBe:? toEqual:? isEqualTo:? strcmp:? strncmp:? hash_equals:? compare_digest:?"
+	"equals:? equalsIgnoreCase:? Equals:? toBe:? toEqual:? isEqualTo:? strcmp:? strncmp:? hash_equals:? compare_digest:? " +
+	"assertEquals:? assertEqual:? assertNotEquals:? assertNotEqual:? assertSame:? assertNotSame:? assert_equal:? assert_not_equal:? assert_eq:? assert_ne:? XCTAssertEqual:? AreEqual:? " +
+	"AreNotEqual:? AreSame:? Equal:? NotEqual:? equal:? notEqual:? strictEqual:? notStrictEqual:? deepEqual:? deepStrictEqual:? eq:? eql:? toStrictEqual:? is:? equalTo:? EqualTo:? isSameAs:? " +
+	"isEqual:? isEqualToString:? EXPECT_EQ:? ASSERT_EQ:? EXPECT_STREQ:? ASSERT_STREQ:? EqualFold:? ConstantTimeCompare:? timingSafeEqual:? secure_compare:? constant_time_compare:? safe_str_cmp:? " +
+	"fixed_time_equals:? FixedTimeEquals:? contentEquals:? compareTo:? thenReturn:? willReturn:? returns:? Returns:? andReturn:? and_return:? mockReturnValue:? mockReturnValueOnce:? mockResolvedValue:? Return:?"
 
 // A function is one of them as it is read.
 type function struct {
@@ -104,8 +108,8 @@ var byName = sync.OnceValue(func() map[string][]function {
 // memory.
 func Find(found []lex.Span, r *literal.Reader, f *names.Folded, from, first, open int) (all []lex.Span, known bool) {
 	t := r.Text
-	name := t[first:open]
-	if !starts.Has(name) {
+	name := bytes.TrimSuffix(t[first:open], []byte("!")) // of a macro of Rust
+	if len(name) < 2 || !starts.Has(name) {
 		return found, false
 	}
 	for _, rule := range byName()[lex.View(name)] {
@@ -196,9 +200,14 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		return lex.Span{}
 	case string(name) == "Bind" && bytes.IndexByte(t[arguments[0].From:arguments[0].To], '=') < 0: // no name of LDAP
 		return lex.Span{}
-	case lex.HasFoldSuffix(name, "setopt"):
-		if v := arguments[2]; v.From < v.To && bytes.Contains(t[open:v.From], []byte("PWD")) {
+	case lex.HasFoldSuffix(name, "opt"):
+		v := arguments[k]
+		switch option := t[open:max(open, v.From)]; {
+		case v.From == v.To:
+		case bytes.Contains(option, []byte("PWD")):
 			return lex.Span{From: v.From + bytes.IndexByte(t[v.From:v.To], ':') + 1, To: v.To}
+		case mentions(r.Names, f, bytes.TrimRight(option, "bru\"' ,")):
+			return v
 		}
 		return lex.Span{}
 	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n <= k,
@@ -234,6 +243,9 @@ func argument(r *literal.Reader, i int) (v lex.Span, next int) {
 	}
 	return v, next
 }
+
+// maxChain is how many words without a meaning a comparison has at most.
+const maxChain = 3
 
 // maxWrapper is the longest name of a function that makes bytes of a string.
 const maxWrapper = 24
@@ -327,6 +339,10 @@ func calledOn(t []byte, first int, thing string) bool {
 func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Span {
 	t := r.Text
 	v, next := argument(r, open+1)
+	if next > open+1 && next-open <= len("(tb") && t[next] == ',' && v.From == v.To { // Equal(t, "SECRET", password) of Go
+		open = next
+		v, next = argument(r, open+1)
+	}
 	if next < 0 {
 		return lex.Span{}
 	}
@@ -358,6 +374,15 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 	default:
 		// Of the statement before, no more than the last word and the byte before it.
 		from, least, word := first, max(decided, first-2*names.MaxPairName), false
+		for n := 0; n < maxChain && from > least; n++ { // expect(password).to.be.equal(
+			link := bytes.TrimRight(t[least:from], ". ")
+			for _, verb := range [...]string{".to", ".not", ".be", ".deep", ".is", ".and"} {
+				if bytes.HasSuffix(link, []byte(verb)) {
+					from = least + len(link) - len(verb)
+				}
+			}
+		}
+		end := from
 		for from > least && t[from-1] != ';' && t[from-1] != '\n' {
 			from--
 			isWord := lex.Classes[t[from]]&lex.IsName != 0
@@ -366,7 +391,7 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 			}
 			word = word || isWord && t[from] != '.'
 		}
-		about = t[from:first]
+		about = t[from:end]
 	}
 	if !mentions(r.Names, f, about) {
 		return lex.Span{}

@@ -369,7 +369,7 @@ func (s *Scanner) called(i int) lex.Span {
 		return lex.Span{}
 	}
 	from := i
-	for from > s.from && i-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 && t[from-1] != '.' {
+	for from > s.from && i-from <= names.MaxPairName && (lex.Classes[t[from-1]]&lex.IsName != 0 && t[from-1] != '.' || t[from-1] == '!' && from == i) {
 		from--
 	}
 	name := t[from:i]

@@ -98,7 +98,7 @@ func isIdle(t []byte, i int) bool {
 	case ',':
 		return lex.Classes[before]&lex.IsQuote == 0 && (before != ' ' || i < 2 || lex.Classes[t[i-2]]&lex.IsQuote == 0) && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || t[i+2] != '"' && t[i+2] != '<'))
 	case '(':
-		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<'
+		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<' && before != '!'
 	case 'I':
 		return before != 'A' && before != 'K' && before != 'S'
 	case 'J':
