@@ -62,6 +62,7 @@ var hostileUnits = []string{
 	`"abcd" == password `, `"abcd" != `, "a -u b -p ", "a -u b -p cde ", "-u a -p ", "mapKey=a1b2c3d4e5f6g7h8 ", `<meta name="a" content="b" `, `<meta content="b"`, `("password" , "a`, `"a" , `, "secret key:a1b2c3\n",
 	"net use a\\b /user: ", "IDENTIFIED WITH a_b AS ", "0123456789abcdef0123456789abcdef:", "$DCC2$1#a#0123456789abcdef0123456789abcdef:a\n", "value = a(b) ", "value: Aa<", "value={a} ", "$krb5tgs$", "token=A{a64f992 ", "command: a b ",
 	`assertEquals("a", password`, `expect(password).to.be.eq("a`, ".to.be.is(", `a!("`, `setopt(PASSWORD, "`, "-u a -p ", `"-u","a","-p","`,
+	"echo a|read password ", "echo a|a unlock ", "fscrypt <<A\n", "pw -h 0 <<<", "steamcmd +login a ", "a secret,data=", "mysql -p$(echo ", "dscl -passwd a b c ",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -134,10 +134,11 @@ type Command struct {
 	arguments uint16 // the numbers of those that are secrets, from its last verb on
 	seen      int    // arguments since that verb
 	skip      int    // words that an option before them has
-	then      bool   // the word behind them is a secret
+	then      int    // the words behind them that are secrets
 	variable  bool   // the next word may be the name of a secret
 	described bool   // an option has named one
 	said      bool   // it is wanted behind "identified by", which prose has too
+	plus      bool   // the last verb starts with a plus sign
 	user      userState
 	pattern   pattern
 }
@@ -150,8 +151,9 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 	}
 	if c.skip > 0 {
 		c.skip--
-		if c.skip == 0 && c.then {
-			c.then = false
+		if c.skip == 0 && c.then > 0 {
+			c.wants(WholeWord, c.then-1)
+			c.then = 0
 			return WholeWord, 0
 		}
 		return NoSecret, 0
@@ -242,7 +244,9 @@ func (c *Command) own(w []byte) (f Form, at int, ok bool) {
 			c.wants(WholeWord, 1)
 		}
 	case mark == flagSecond:
-		c.skip, c.then = 2, true
+		c.skip, c.then = 2, 1
+	case mark == flagSecondOn:
+		c.skip, c.then = 2, 2
 	case mark == flagFile:
 		c.Files = true
 	case mark == flagPair && at > 0:
@@ -340,6 +344,11 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.words++
 	}
 	if p&(verbUse|usesNow) != 0 {
+		if verb := bytes.TrimPrefix(w, []byte("+")); len(verb) < len(w) && (c.plus || c.arguments == 0) { // of steamcmd, whose commands start so
+			c.arguments = 0
+			c.plus = c.verb(verb)
+			return NoSecret, 0
+		}
 		if c.verb(w) {
 			return NoSecret, 0
 		}
@@ -379,6 +388,8 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.Programs |= bodyFlag
 	case p&assigns != 0 && (string(w) == "put" || string(w) == "write" || string(w) == "patch" || string(w) == "secrets"):
 		c.batch = 1
+	case p&assigns != 0 && c.batch == 1 && (bytes.HasSuffix(w, []byte("=-")) || string(w) == "@-"):
+		c.Reads = true
 	case p&assigns != 0 && c.batch == 1 && bytes.IndexByte(w, '=') > 0:
 		return AfterEqual, 0
 	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "SET" || string(w) == "hset" || string(w) == "HSET" || string(w) == "write" || string(w) == "set-env" || string(w) == "env:set"):

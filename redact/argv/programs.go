@@ -85,7 +85,7 @@ var ProgramNames = [...]struct {
 	Names string
 }{
 	{webClient, "curl curlie ctr govc"},
-	{mysql, "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
+	{mysql, "taos mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
 		"mariadb-import mariadb-check mysqlsh mydumper xtrabackup mariabackup"},
 	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
 		"useradd usermod hydra medusa ncrack steghide evil-winrm enum4linux-ng ldapdomaindump tdload psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
@@ -102,13 +102,14 @@ var ProgramNames = [...]struct {
 	{openssl, "openssl"},
 	{archive, "7z 7za 7zz 7zr rar unrar"},
 	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip gobuster"},
-	{snmp, "snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap snmptable"},
-	{dashA, "http https httpie xh xhs ab hey"},
+	{snmp, "snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap snmptable snmpbulkget snmpdf snmpdelta snmpinform snmpnetstat snmpps snmpstatus snmptest snmptranslate snmpusm snmpvacm " +
+		"encode_keychange net-snmp-create-v3-user"},
+	{dashA, "http https httpie xh xhs ab hey check_http check_curl"},
 	{ftp, "lftp ncftp ncftpput ncftpget"},
 	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
 	{htpasswd, "htpasswd"},
 	{netUser | samba, "net NET"},
-	{assigns, "vault bao fly flyctl supabase infisical teller"},
+	{assigns, "nomad vault bao fly flyctl supabase infisical teller"},
 	{assigns | puts, "doppler"},
 	{secretWord | body | stdin, "gh"},
 	{secretWord, "wrangler vercel secret-tool pass gopass passage"},
@@ -116,10 +117,11 @@ var ProgramNames = [...]struct {
 	{sshKeygen, "ssh-keygen"},
 	{keychain | dashP | upperP, "security"},
 	{puts, "consul netlify redis-cli valkey-cli travis wp chamber credstash cf"},
+	{puts, "defaults"},
 	{puts | setter, "crudini augtool"},
 	{writes, "tee"},
 	{edits, "sed gsed perl"},
-	{Prints, "printf base64 send-keys"},
+	{Prints, "echo printf base64 send-keys"},
 	{registryData, "reg"},
 	{atDatabase, "CONNECT CONN conn connect exp imp"},
 	{puts | webClient, "etcdctl"},
@@ -141,7 +143,7 @@ var ProgramNames = [...]struct {
 	{settings, "git yarn aws tccli pip pip3 conda hub pulumi kaggle snyk"},
 	{settings | puts, "airflow"},
 	{Machine, "machine"},
-	{setter, "puthash hash-table-set! pkgs.writeText writeText setenv SetEnv set-environment setx setg nmcli pdftk requirepass masterauth ENV"},
+	{setter, "puthash hash-table-set! pkgs.writeText writeText setenv SetEnv set-environment setx setg nmcli add_header proxy_set_header php_value php_admin_value pdftk requirepass masterauth ENV"},
 	{stdin, "sudo su gpg gpg2 replicate"},
 	{stdin | chpasswd | PassWord, "passwd"},
 	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd pdbedit"},
@@ -157,7 +159,7 @@ var ProgramNames = [...]struct {
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
 		"getTGT.py getST.py lookupsid.py addcomputer.py samrdump.py rpcdump.py reg.py services.py GetADUsers.py findDelegation.py rbcd.py dacledit.py " +
 		"changepasswd.py impacket-getTGT impacket-getST impacket-lookupsid impacket-addcomputer impacket-GetUserSPNs impacket-GetNPUsers impacket-GetADUsers " +
-		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh " +
+		"impacket-psexec curlftpfs impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh " +
 		"goldenPac.py rdp_check.py mqtt_check.py sambaPipe.py raiseChild.py netview.py net.py getPac.py wmipersist.py wmiquery.py tstool.py owneredit.py exchanger.py keylistattack.py " +
 		"machine_role.py GetLAPSPassword.py Get-GPPPassword.py impacket-goldenPac impacket-raiseChild impacket-rbcd impacket-dacledit impacket-owneredit impacket-changepasswd impacket-net impacket-reg impacket-services"},
 }
@@ -269,7 +271,7 @@ func WordAt(text []byte, i int) Programs {
 		}
 		return p
 	}
-	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && !lex.IsWordBreak(text[i-1]) {
+	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && text[i-1] != '+' && !lex.IsWordBreak(text[i-1]) {
 		return 0
 	}
 	to := i

@@ -25,6 +25,43 @@ func AsksSecret(line []byte) bool {
 	return false
 }
 
+// TakesSecret reports whether a program reads a secret from standard input, by the n-th
+// word of its command, from 1: kpasswd, fscrypt unlock, sshfs -o password_stdin. Programs
+// that read text have such words in what they look for.
+func TakesSecret(w []byte, n int) bool {
+	if len(w) < len("crypt") || len(w) > maxVerb || bytes.IndexByte(w, '.') >= 0 || bytes.IndexByte(w, '/') >= 0 {
+		return false
+	}
+	has := func(words ...string) bool {
+		for _, word := range words {
+			if bytes.Contains(w, []byte(word)) {
+				return true
+			}
+		}
+		return false
+	}
+	if has("stdin") {
+		return has("pass", "secret", "token", "key")
+	}
+	return n <= maxVerbs && w[0] >= 'a' && has("passwd", "password", "passphrase", "crypt", "unlock", "unseal", "secret")
+}
+
+const (
+	maxVerb  = 40 // bytes of a program's task
+	maxVerbs = 3  // words of a command that may be one
+)
+
+// ReadsText reports whether a program of that name reads text to look for something in it,
+// to change it or to keep it.
+func ReadsText(program []byte) bool {
+	switch string(program[bytes.LastIndexByte(program, '/')+1:]) {
+	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "awk", "gawk", "perl", "tee", "cat", "xargs", "cut", "tr", "sort", "uniq", "head", "tail", "wc", "less", "more", "jq", "yq", "diff",
+		"git", "mail", "echo", "printf", "python", "python3", "node", "ruby", "sh", "bash", "ssh", "vim", "nc", "find", "fzf", "mysql", "psql", "man", "npm", "make", "for", "while", "if", "openssl", "gpg", "base64":
+		return true
+	}
+	return false
+}
+
 // IsMechanism reports whether w is how a client will prove who it is.
 func IsMechanism(w []byte) bool {
 	switch string(w) {

@@ -13,8 +13,9 @@ type use struct {
 	// may also be attached, and with ":" it only is. With "=" the next word is
 	// KEY=SECRET, and with "%" NAME%SECRET. With "@" it is the name of a variable
 	// and the one after it a secret if the name is sensitive, with "#" the one after
-	// the next is the secret, and with "~" the next word is none. With "!" the next
-	// word is one if an option with "@" has named it.
+	// the next is the secret, with "^" also the one behind that, and with "~"
+	// the next word is none. With "!" the next word is one if an option with "@" has
+	// named it.
 	flags string
 	// verbs are words with the number of the argument behind them that is the
 	// secret: "unlock:1". ":1" counts from the program, ":0" is standard input. In
@@ -26,11 +27,15 @@ type use struct {
 const uses = "" +
 	// Databases and message brokers.
 	`beeline sqlline cypher-shell cbq couchbase-cli hdbsql isql-fb|-p*|
+hdbuserstore||SET:4 Set:4 set:4
+emqx emqx_ctl||add:2
+net||password:2
+lftp ncftp||user:2
 vsql|-w*|
 gbak gfix gsec|-pas -password|
 influx|-t|
 db2||using:1
-isql iusql||:3
+isql iusql isql-v||:3
 neo4j-admin||set-initial-password:1
 mosquitto_passwd||:3
 mqttx|-P*|
@@ -44,19 +49,26 @@ zkCli.sh zkcli zookeeper-shell.sh zookeeper-shell addauth||digest:1 addauth:2
 	// Vaults.
 	`vault bao|-id|login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1
 bw|--session|login:2 unlock:1
-rclone||obscure:1
+rclone||obscure:1 obscure:0
 doppler||set:2
 dotenvx sst||set:2
 keyctl||add:3 update:2
-ykman|-P*|add:2 static:1
+ykman|-P* -n|add:2 static:1
 yubico-piv-tool tpm2_unseal tpm2_create|-P* -p*|
 oathtool||:1
-zfs||load-key:0 create:0
+zfs zpool||load-key:0 create:0
+geli bioctl tomb encfs cryfs expressvpn telegram-send||:0
+wg||pubkey:0
+restic||key:0
+kopia unar lsar msoffcrypto-tool vncdo vncdotool vncconnect rpk caprover zabbix_js ipmi-config bmc-config elasticsearch-users|-p|
+tpm2_nvread tpm2_nvwrite tpm2_nvdefine tpm2_load tpm2_import tpm2_sign tpm2_createprimary tpm2_evictcontrol tpm2_activatecredential tpm2_clear|-P* -p*|
+iwctl check_ldap monetdb|-P|
+dislocker dislocker-fuse|-u* -p*|
 gnome-keyring-daemon newusers||:0
 credstash||put:2
 berglas||create:2
 chamber||write:3
-virsh|--base64|secret-set-value:2
+virsh|--base64|secret-set-value:2 set-user-password:3
 lpass||login:0
 git-crypt||unlock:0
 kubeseal aespipe vncpasswd grub-mkpasswd-pbkdf2 argon2 saslpasswd2 htdigest||:0
@@ -82,10 +94,13 @@ prefect|-k|
 p4|-P*|login:0
 knife|-P*|
 chef-server-ctl||user-create:5
-az|--key-value --secure-environment-variables=|
+az|--key-value --secure-environment-variables=|devops:0
 drone|--data|
 pulumi|--secret#|
 cf||auth:2 create-user:2
+gcloud||activate-refresh-token:2
+anaconda vagrant|-t|
+php symfony||security:hash-password:1
 mc mcli||set:4 host:5 user:4
 vercel|-t|secrets:3
 fly||import:0
@@ -155,18 +170,31 @@ iwconfig iw||key:1
 wbinfo|-a% --authenticate%|
 radtest||:2 :4 :5
 radclient||:3
-wlfreerdp sdl-freerdp sqlpackage|/p: /tp: /sp:|
+xfreerdp xfreerdp3 wfreerdp wlfreerdp sdl-freerdp sqlpackage|/p: /gp: /tp: /sp:|
 schtasks SCHTASKS|/p /rp|
 eventcreate driverquery setx tasklist taskkill systeminfo getmac|/p|
 reg|/v@ /d!|
-dscl|-passwd#|
+dscl|-passwd^|
 networksetup|-setairportnetwork~|:2
 sendemail sendEmail|-xp|
 swaks|-au~ -ap|
 irssi|-w|
 yt-dlp youtube-dl gallery-dl megaput megaget megals megadl|-p*|
 mega-login||:2
-steam steamcmd|-login#|
+steam steamcmd steamcmd.sh|-login#|login:2
+arj|-g*|
+zerotier-cli|-T*|
+vmrun|-gp -hp -vp|
+check_snmp|-C*|
+check_mysql check_pgsql check_mysql_query check_oracle|-p|
+onesixtyone||:2
+salt-call||shadow.set_password:2
+mullvad||login:1
+urbackupclientctl|-k@ -v!|
+xmlstarlet|-u@ -v!|
+plutil|-replace@ -insert@ -string! -data!|
+kwriteconfig5 kwriteconfig6|--key@|
+wpa_cli||psk:1 password:1 new_password:1 passphrase:1 psk_passphrase:1 wep_key0:1 private_key_passwd:1 pin:1
 create_ap||:4
 airdecap-ng openttd chpass|-p|
 sic|-k|
@@ -248,6 +276,7 @@ const (
 	flagPair      = '='
 	flagVariable  = '@'
 	flagSecond    = '#'
+	flagSecondOn  = '^'
 	flagOther     = '~'
 	flagDescribed = '!'
 	flagPercent   = '%'
@@ -281,7 +310,7 @@ var rules = sync.OnceValue(func() map[string]*rule {
 		r := new(rule)
 		for flag := range strings.FieldsSeq(u.flags) {
 			mark := flag[len(flag)-1]
-			if strings.IndexByte("*:=@#~!%<", mark) < 0 {
+			if strings.IndexByte("*:=@#^~!%<", mark) < 0 {
 				r.flags = append(r.flags, flagRule{flag, flagNext})
 				continue
 			}

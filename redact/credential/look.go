@@ -38,6 +38,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 		bytes.IndexByte(text, '<') >= 0 && (table.IsMarkup(text) || bytes.Contains(text, []byte("<<<"))) {
 		hint = lookTable
 	}
+	if at := bytes.IndexByte(text, '<'); at >= 0 && bytes.Contains(text[at:], []byte("<<")) {
+		hint |= lookCommand
+	}
 	for i := 0; ; i++ {
 		run := i
 		for i < len(text) && lex.Classes[text[i]]&lex.IsAlnum != 0 {

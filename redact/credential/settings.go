@@ -50,6 +50,8 @@ func (s *Scanner) setting(name []byte, first, i int) lex.Span {
 		return s.values.Value(i + 1)
 	case string(name) == "name" && bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("/snmp community ")): // of MikroTik
 		return s.values.Value(i + 1)
+	case string(name) == "data" && bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("secret,")): // of QEMU: secret,id=NAME,data=SECRET
+		return s.values.Value(i + 1)
 	case string(name) == "login": // of Squid: login=NAME:SECRET
 		if v := s.values.Behind(i, ':'); v.From < v.To && !bytes.HasPrefix(t[v.From:], []byte("//")) && !lex.IsPort(t[v.From:v.To]) {
 			return v

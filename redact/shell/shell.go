@@ -22,11 +22,12 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 	c := program
 	var quote, outer byte // the quote that is open, and the one around the program
 	echo, piped := lex.Span{}, lex.Span{}
-	group := 0                           // where in parentheses or braces the first text is written
-	began := 0                           // where the first program of the command is
-	echoing, here := false, 0            // here is where the last here-string ends
-	text := 0                            // where the last quotation ends that echo writes
-	reads, document := false, lex.Span{} // in this line: a program that reads a secret, and the end of a here-document
+	group := 0                              // where in parentheses or braces the first text is written
+	began := 0                              // where the first program of the command is
+	echoing, here := false, 0               // here is where the last here-string ends
+	text := 0                               // where the last quotation ends that echo writes
+	nth, quiet, reader := 0, false, byte(0) // words of the command; it reads text; it is read, or pw of FreeBSD
+	reads, document := false, lex.Span{}    // in this line: a program that reads a secret, and the end of a here-document
 	for i := 0; i < len(t); {
 		if b := t[i]; lex.IsWordBreak(b) || b == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
 			switch {
@@ -68,6 +69,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 					group = echo.From
 				}
 				c, echoing = argv.Command{}, false
+				nth, quiet, reader = 0, false, 0
 			case b == '(' || b == '{':
 				group = 0
 			case b == '<' && bytes.HasPrefix(t[i:], []byte("<<")) && !bytes.HasPrefix(t[i:], []byte("<<<")) && (i == 0 || t[i-1] != '<'):
@@ -88,6 +90,15 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		}
 		before := c.Programs
 		form, at := c.Word(w, f.values.Names, &f.name)
+		if string(w) != "sudo" && string(w) != "doas" {
+			nth++
+		}
+		quiet = quiet || nth == 1 && argv.ReadsText(w)
+		c.Reads = c.Reads || !quiet && nth > 0 && (from == 0 || t[from-1] != '<') && argv.TakesSecret(w, nth)
+		if nth == 1 && (string(w) == "read" || string(w) == "pw") {
+			reader = w[0]
+		}
+		c.Reads = c.Reads || reader == 'p' && (string(w) == "-h" || string(w) == "-H")
 		if before == 0 && c.Programs != 0 {
 			began = from
 			if quote != 0 && (i == len(t) || t[i] != quote) { // sh -c "mysql …", not ["mysql", …]
@@ -98,7 +109,14 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			form = argv.NoSecret
 		}
 		switch {
-		case form != argv.NoSecret && string(w) == "$" && i < len(t) && t[i] == '(': // -p $(openssl passwd SECRET)
+		case form != argv.NoSecret && w[len(w)-1] == '$' && i < len(t) && t[i] == '(' && (string(w) == "$" || at == len(w)-1): // -p $(openssl passwd SECRET), -p$(echo SECRET)
+			for _, command := range [...]string{"echo ", "printf "} {
+				if from := lex.After(t, i+1, command); from > 0 {
+					if n := bytes.IndexByte(t[from:min(len(t), from+maxWords)], ')'); n >= 0 {
+						f.echoed(lex.Span{From: from, To: from + n})
+					}
+				}
+			}
 		case form == argv.WholeWord && w[len(w)-1] == '=' && lex.MarkLen(t[i:]) > 0:
 			i += lex.MarkLen(t[i:])
 		case form != argv.NoSecret:
@@ -112,6 +130,9 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			if w[0] == 'p' {
 				f.printed(i)
 			}
+		case reader == 'r' && nth > 1 && piped.From < piped.To && f.values.Names.IsPairName(&f.name, w):
+			f.echoed(piped)
+			piped = lex.Span{}
 		case string(w) == "base64" && piped.From < piped.To:
 			f.userInfo(piped)
 		case c.Reads && piped.From < piped.To:

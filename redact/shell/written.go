@@ -268,7 +268,7 @@ func (f *Finder) userInfo(c lex.Span) {
 	if mark := bytes.LastIndex(f.values.Text[c.From:c.To], []byte(lex.RedactedMark)); mark >= 0 && mark+lex.MarkLen(f.values.Text[c.From+mark:]) == c.To-c.From {
 		return
 	}
-	if bytes.Contains(f.values.Text[c.From:from], []byte("%s:%s")) {
+	if bytes.Contains(f.values.Text[c.From:from], []byte(":%s")) {
 		f.echoed(lex.Span{From: from, To: c.To})
 	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {
 		f.echoed(lex.Span{From: from + v.From, To: from + v.To})
