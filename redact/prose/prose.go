@@ -239,7 +239,8 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 	case t[v.From-1] != ' ' && t[v.From-1] != '\t':
 		return false
 	case kind == key:
-		return isToken(w) && isMixed(w) && (len(w) >= 16 || !isOrdinaryKey(t[from:v.From-1], before))
+		ordinary := isOrdinaryKey(t[from:v.From-1], before)
+		return isToken(w) && (isMixed(w) && (len(w) >= 16 || !ordinary) || lex.IsRandom(w) && startsRandom(w) && !ordinary)
 	case kind != password:
 		return false
 	case behindLogin(t, from):

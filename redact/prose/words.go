@@ -44,7 +44,29 @@ func Follows(rest []byte) bool {
 		return true
 	}
 	_, link := linkOf(word)
-	return link > 0 || isOf(word) || isMixed(rest[1:])
+	return link > 0 || isOf(word) || isMixed(rest[1:]) || startsRandom(rest[1:])
+}
+
+// startsRandom reports whether what t starts with may be random, of letters and digits,
+// without four letters in a row as names in programs have them.
+func startsRandom(t []byte) bool {
+	const least, changes = 15, 3
+	changed, small := 0, 0
+	for i := range least {
+		if i == len(t) || lex.Classes[t[i]]&lex.IsAlnum == 0 || t[i] >= 0x80 {
+			return false
+		}
+		if i > 0 && lex.IsDigit(t[i]) != lex.IsDigit(t[i-1]) {
+			changed++
+		}
+		if small++; t[i] < 'a' {
+			small = 0
+		}
+		if small == 4 {
+			return false
+		}
+	}
+	return changed >= changes
 }
 
 // isMixed reports whether t starts with a word of large and small letters and digits, of
