@@ -63,6 +63,8 @@ var hostileUnits = []string{
 	"net use a\\b /user: ", "IDENTIFIED WITH a_b AS ", "0123456789abcdef0123456789abcdef:", "$DCC2$1#a#0123456789abcdef0123456789abcdef:a\n", "value = a(b) ", "value: Aa<", "value={a} ", "$krb5tgs$", "token=A{a64f992 ", "command: a b ",
 	`assertEquals("a", password`, `expect(password).to.be.eq("a`, ".to.be.is(", `a!("`, `setopt(PASSWORD, "`, "-u a -p ", `"-u","a","-p","`,
 	"echo a|read password ", "echo a|a unlock ", "fscrypt <<A\n", "pw -h 0 <<<", "steamcmd +login a ", "a secret,data=", "mysql -p$(echo ", "dscl -passwd a b c ",
+	"case $password in ", "case $password in a) ;; ", "esac case $password in a|", "'pass''word'=", "a''''=", "[ \"abcd\" = \"$PASSWORD", "x\"a\" = ", " -ceq \"", "using token a1b2c3d4e5f6g7h8 ",
+	"0123456789abcdef:0123456789abcdef0123456789abcdef:",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -147,7 +147,7 @@ func IsMeta(t []byte, first int, n *names.Classifier, f *names.Folded) bool {
 // password, where the first equals sign is at i.
 func IsCompared(t []byte, from, to, i int, n *names.Classifier, f *names.Folded) bool {
 	at := lex.After(t, i, "==")
-	if at == 0 && t[i-1] == '!' {
+	if at == 0 && (t[i-1] == '!' || t[i-1] == ' ' && (lex.After(t, i, `= "$`) > 0 || lex.After(t, i, "= $") > 0)) { // [ "SECRET" = "$PASSWORD" ]
 		at = i + 1
 	}
 	if at == 0 || to-from < minCompared || from == 0 || lex.Classes[t[from-1]]&lex.IsQuote == 0 || lex.MarkLen(t[from:]) > 0 || formats.IsPlaceholder(t[from:to]) {
@@ -157,6 +157,9 @@ func IsCompared(t []byte, from, to, i int, n *names.Classifier, f *names.Folded)
 		at++
 	}
 	for at < len(t) && at-i < maxWord && t[at] == ' ' {
+		at++
+	}
+	for at+1 < len(t) && at-i < maxWord && (t[at] == '"' && t[at+1] == '$' || t[at] == '$' && t[at+1] == '{' || t[at] == '{' && t[at-1] == '$') { // of a shell
 		at++
 	}
 	end := at
@@ -170,6 +173,42 @@ func IsCompared(t []byte, from, to, i int, n *names.Classifier, f *names.Folded)
 	}
 	f.Fold(t[at:end])
 	return n.Sensitive(f, names.NoWhole|names.AtEnd)
+}
+
+// ComparisonLen returns the length of the operator of PowerShell that b ends in, with the
+// space before it: -eq, -ceq, -cne.
+func ComparisonLen(b []byte) int {
+	n := len(b)
+	if n < len(" -ne") || b[n-1]|0x20 != 'q' && b[n-1]|0x20 != 'e' {
+		return 0
+	}
+	for _, operator := range [...]string{" -eq", " -ceq", " -ieq", " -ne", " -cne", " -ine", " -like", " -clike"} {
+		if lex.HasFoldSuffix(b, operator) {
+			return len(operator)
+		}
+	}
+	return 0
+}
+
+// Requoted appends the name before i, which starts at first or before that, as a shell reads
+// it: 'pass”word'=, PASS"WORD"=. It appends nothing if there are no quotes in it.
+func Requoted(dst, t []byte, from, first, i int) []byte {
+	isQuote := func(at int) bool { return t[at] == '\'' || t[at] == '"' }
+	if t[i] != '=' || first-2 < from || t[i-1] <= ' ' || !isQuote(first-1) || !isQuote(first-2) && lex.Classes[t[first-2]]&lex.IsAlnum == 0 {
+		return dst
+	}
+	for first > from && i-first < names.MaxPairName && (isQuote(first-1) || lex.Classes[t[first-1]]&lex.IsAlnum != 0 || t[first-1] == '_') {
+		first--
+	}
+	if first > from && t[first-1] > ' ' && strings.IndexByte(";&|({", t[first-1]) < 0 {
+		return dst
+	}
+	for ; first < i; first++ {
+		if !isQuote(first) {
+			dst = append(dst, t[first])
+		}
+	}
+	return dst
 }
 
 // minCompared is the length in bytes of the shortest secret that is compared.

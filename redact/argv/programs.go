@@ -121,7 +121,7 @@ var ProgramNames = [...]struct {
 	{puts | setter, "crudini augtool"},
 	{writes, "tee"},
 	{edits, "sed gsed perl"},
-	{Prints, "echo printf base64 send-keys"},
+	{Prints, "echo printf base64 send-keys esac"},
 	{registryData, "reg"},
 	{atDatabase, "CONNECT CONN conn connect exp imp"},
 	{puts | webClient, "etcdctl"},

@@ -101,6 +101,10 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if v := s.asKey(name, first, i); v.From < v.To {
 			return v
 		}
+		var buf [names.MaxPairName]byte
+		if name := about.Requoted(buf[:0], s.text, s.from, first, i); len(name) > 0 && s.sensitive(name, names.NoWhole) {
+			return s.values.Value(i + 1)
+		}
 		if v := s.setting(name, first, i); v.From < v.To {
 			return v
 		}

@@ -22,8 +22,8 @@ func (s *Scanner) described(i int) lex.Span {
 		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}
-	} else if to-4 > s.from && t[to-1] == 'q' && lex.HasFoldSuffix(t[:to], " -eq") { // of PowerShell
-		for to -= len(" -eq"); to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
+	} else if n := about.ComparisonLen(t[s.from:to]); n > 0 { // of PowerShell
+		for to -= n; to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}
 	} else if to-3 > s.from && t[to-3] == ' ' && (string(t[to-2:to]) == "<-" || string(t[to-2:to]) == "->" || lex.HasFoldSuffix(t[:to], "to")) { // of R, of Scala, of SQL
@@ -35,7 +35,7 @@ func (s *Scanner) described(i int) lex.Span {
 		to--
 	}
 	if to-2 > s.from && t[to-1] == '.' && t[to-2] == ' ' { // of Lisp: (password . "SECRET")
-		for to--; to > s.from && t[to-1] == ' '; {
+		for to--; to > s.from && (t[to-1] == ' ' || t[to-1] == '"'); {
 			to--
 		}
 	}

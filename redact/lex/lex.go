@@ -263,7 +263,10 @@ func (w *WordSet) Has(b []byte) bool {
 // b"SECRET", N'SECRET'.
 func PrefixLen(b []byte) int {
 	n := 0
-	if bytes.HasPrefix(b, []byte("u8")) {
+	if len(b) > 1 && b[0] == 'x' { // [ x"$PASSWORD" = x"SECRET" ]
+		n = 1
+		b = b[:2]
+	} else if bytes.HasPrefix(b, []byte("u8")) {
 		n = len("u8")
 	}
 	for n < len(b) && n < 2 && strings.IndexByte("bBrRfFuUNEL$@", b[n]) >= 0 {

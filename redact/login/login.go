@@ -176,10 +176,11 @@ func tried(t, name []byte, first, i int) lex.Span {
 		return lex.Span{From: i + 1, To: to}
 	}
 	if len(name) >= 32 && lex.Unhex[name[0]] < 16 {
-		for _, c := range name {
-			if lex.Unhex[c] > 15 {
-				return lex.Span{}
-			}
+		if !isHex(name) {
+			return lex.Span{}
+		}
+		if challenge := t[max(0, first-len("0123456789abcdef:")):first]; len(name) == 32 && len(challenge) == 17 && challenge[16] == ':' && isHex(challenge[:16]) { // of NTLM: NAME::DOMAIN:CHALLENGE:HASH:…
+			return lex.Span{From: first, To: value().To}
 		}
 		if first > 0 && strings.IndexByte("$*#", t[first-1]) < 0 && !lex.StartsLine(t, first) { // $DCC2$10240#ann#HASH
 			return lex.Span{}
@@ -200,6 +201,15 @@ func tried(t, name []byte, first, i int) lex.Span {
 	return lex.Span{}
 }
 
+func isHex(b []byte) bool {
+	for _, c := range b {
+		if lex.Unhex[c] > 15 {
+			return false
+		}
+	}
+	return true
+}
+
 // isServer reports whether the line that b ends in is that of a server, with the start
 // of a name behind it: "[HOST]:PORT ann@".
 func isServer(b []byte) bool {
@@ -217,7 +227,7 @@ func isServer(b []byte) bool {
 // IsOfPPP reports whether the quotation behind the white space at i is the secret in a
 // line of chap-secrets or pap-secrets: ann * "SECRET" *.
 func IsOfPPP(t []byte, i int) bool {
-	line := t[max(0, i-maxLogin):i]
+	line := bytes.TrimRight(t[max(0, i-maxLogin):i], " ")
 	if !bytes.HasSuffix(line, []byte("*")) && !bytes.HasSuffix(line, []byte("tpd")) || len(bytes.Fields(line[bytes.LastIndexByte(line, '\n')+1:])) != 2 {
 		return false
 	}

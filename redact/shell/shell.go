@@ -148,6 +148,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		}
 	}
 	f.typed()
+	f.cases()
 	return f.found
 }
 

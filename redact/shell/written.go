@@ -324,6 +324,52 @@ func (f *Finder) typed() {
 	}
 }
 
+// cases adds the patterns that a shell compares a secret with: case $password in SECRET).
+func (f *Finder) cases() {
+	t := f.values.Text
+	for i := 0; ; {
+		n := bytes.Index(t[i:], []byte("case "))
+		if n < 0 {
+			return
+		}
+		i += n + len("case ")
+		subject, _, ok := bytes.Cut(t[i:min(len(t), i+names.MaxPairName)], []byte(" in"))
+		name := bytes.Trim(subject, "\"'${} ")
+		if !ok || len(name) == len(subject) || bytes.IndexByte(subject, '$') < 0 || !f.values.Names.IsPairName(&f.name, name) {
+			continue
+		}
+		ofWord := bytes.Contains(bytes.ToLower(name), []byte("pass")) || lex.HasFoldSuffix(name, "pw") || lex.HasFoldSuffix(name, "pwd") || lex.HasFoldSuffix(name, "pin")
+		i += len(subject) + len(" in")
+		end := i + bytes.Index(t[i:], []byte("esac"))
+		if end < i {
+			end = len(t)
+		}
+		for i < end {
+			n := bytes.IndexByte(t[i:end], ')')
+			if n < 0 {
+				break
+			}
+			for at := i; at < i+n; {
+				bar := i + n
+				if k := bytes.IndexByte(t[at:bar], '|'); k >= 0 {
+					bar = at + k
+				}
+				pattern := bytes.Trim(t[at:bar], " \n\t(\"'")
+				if len(pattern) > 1 && !bytes.ContainsAny(pattern, "*?[$ ") && (ofWord || prose.LooksSecret(pattern)) {
+					f.echoed(lex.Span{From: at + bytes.Index(t[at:bar], pattern), To: at + bytes.Index(t[at:bar], pattern) + len(pattern)})
+				}
+				at = bar + 1
+			}
+			i += n + 1
+			if n = bytes.Index(t[i:end], []byte(";;")); n < 0 {
+				break
+			}
+			i += n + len(";;")
+		}
+		i = end
+	}
+}
+
 // pipedString returns the string that PowerShell gives to the command at i: "SECRET" |
 // ConvertTo-SecureString. If a command is before it, as Read-Host, it is that one's.
 func (f *Finder) pipedString(i int) lex.Span {
