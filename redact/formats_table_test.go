@@ -95,7 +95,7 @@ var ownFormats = []leakRule{
 	{Rule: "google-refresh", Regexp: `\b1//0[\w-]{40}`}, {Rule: "google-client", Regexp: `GOCSPX-[\w-]{24}`}, {Rule: "groq", Regexp: `\bgsk_[A-Za-z0-9]{40}`},
 	{Rule: "heroku", Regexp: `HRKU-[\w-]{30}`}, {Rule: "hubspot", Regexp: `\bpat-(?:na1|na2|na3|eu1|ap1)-[a-f0-9-]{36}`}, {Rule: "instagram", Regexp: `IGQV[\w-]{60}`}, {Rule: "ionic", Regexp: `\bion_[A-Za-z0-9]{40}`},
 	{Rule: "jina", Regexp: `\bjina_[\w-]{40}`}, {Rule: "langsmith", Regexp: `\blsv2_(?:pt|sk)_[\w-]{40}`}, {Rule: "llama-cloud", Regexp: `\bllx-[\w-]{40}`},
-	{Rule: "mailchimp", Regexp: `\b[a-f0-9]{32}-us[0-9]{1,2}`}, {Rule: "mailgun", Regexp: `\bkey-[a-f0-9]{32}`}, {Rule: "neon", Regexp: `\bnapi_[a-z0-9]{50}`}, {Rule: "netlify", Regexp: `\bnfp_[A-Za-z0-9]{30}`},
+	{Rule: "minisign", Regexp: `RWRTY0Iy[\w+/=]{60}`}, {Rule: "mailchimp", Regexp: `\b[a-f0-9]{32}-us[0-9]{1,2}`}, {Rule: "mailgun", Regexp: `\bkey-[a-f0-9]{32}`}, {Rule: "neon", Regexp: `\bnapi_[a-z0-9]{50}`}, {Rule: "netlify", Regexp: `\bnfp_[A-Za-z0-9]{30}`},
 	{Rule: "newrelic", Regexp: `\bNR(?:AA|RA|BR|II|IQ|SP|AK)-[\w-]{18}`}, {Rule: "newrelic-licence", Regexp: `[a-f0-9x]{32}FFFFNRAL`}, {Rule: "newrelic-ingest", Regexp: `[a-f0-9x]{36}NRAL`},
 	{Rule: "ntlm", Regexp: `TlRMTVNTUAAD[\w+/=]{60}`}, {Rule: "nuget", Regexp: `\boy2[a-z0-9]{43}`}, {Rule: "nvidia", Regexp: `\bnvapi-[\w-]{40}`}, {Rule: "pinecone", Regexp: `\bpcsk_[A-Za-z0-9]{4,8}_[A-Za-z0-9]{50}`},
 	{Rule: "posthog", Regexp: `\bph[sarx]_[A-Za-z0-9]{40}`}, {Rule: "postman", Regexp: `\bPMAT-[A-Z0-9]{26}`}, {Rule: "replicate", Regexp: `\br8_[A-Za-z0-9]{32}`}, {Rule: "rootly", Regexp: `\brootly_[a-f0-9]{64}`},

@@ -65,6 +65,7 @@ var hostileUnits = []string{
 	"echo a|read password ", "echo a|a unlock ", "fscrypt <<A\n", "pw -h 0 <<<", "steamcmd +login a ", "a secret,data=", "mysql -p$(echo ", "dscl -passwd a b c ",
 	"case $password in ", "case $password in a) ;; ", "esac case $password in a|", "'pass''word'=", "a''''=", "[ \"abcd\" = \"$PASSWORD", "x\"a\" = ", " -ceq \"", "using token a1b2c3d4e5f6g7h8 ",
 	"0123456789abcdef:0123456789abcdef0123456789abcdef:",
+	"password is generated for a: ", "password is generated ", "changed password from a to ", "password (a1b2c3", "password `a", "password REG_SZ ", "334 UGFzc3dvcmQ6\n", "://a/reset/", "/reset/a1b2c3d4e5f6a7b8/",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -217,6 +217,10 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 	return c.argument(w, n, f)
 }
 
+// User reads the next word of a list, as Word does, and reports whether it is the secret of
+// a program that is in no table.
+func (c *Command) User(w []byte) bool { return c.user.next(w) }
+
 // verb notes what w, a verb of the program, makes of the arguments behind it.
 func (c *Command) verb(w []byte) bool {
 	arguments := c.rule.verb(w)

@@ -72,11 +72,12 @@ const (
 	setWord                           // not a program: required by settingsSet
 	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
 	Prints                            // no program: what it is given is for others to read or is typed
+	Echoes                            // no program: what it is given may be piped to another one
 	secretsWord                       // not a program: required by secretWord and body
 	PassWord                          // not a program: prose for a password
 	ProseWord                         // not a program: prose for another secret
 
-	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | Prints | secretsWord | PassWord | ProseWord
+	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | Prints | Echoes | secretsWord | PassWord | ProseWord
 )
 
 // ProgramNames are the programs by kind.
@@ -121,7 +122,8 @@ var ProgramNames = [...]struct {
 	{puts | setter, "crudini augtool"},
 	{writes, "tee"},
 	{edits, "sed gsed perl"},
-	{Prints, "echo printf base64 send-keys esac"},
+	{Echoes, "echo printf yes"},
+	{Prints, "printf base64 send-keys esac REG_SZ REG_EXPAND_SZ"},
 	{registryData, "reg"},
 	{atDatabase, "CONNECT CONN conn connect exp imp"},
 	{puts | webClient, "etcdctl"},
@@ -178,22 +180,30 @@ var WordStarts = func() *lex.WordSet {
 		starts.Add(name)
 	}
 	for _, row := range ProgramNames {
-		for name := range strings.FieldsSeq(row.Names) {
+		eachWord(row.Names, add)
+	}
+	addVerb := func(verb string) {
+		if name := verb[:len(verb)-len(":1")]; name != "" {
 			add(name)
 		}
 	}
 	for u := range eachUse {
-		for name := range strings.FieldsSeq(u.names) {
-			add(name)
-		}
-		for verb := range strings.FieldsSeq(u.verbs) {
-			if name := verb[:len(verb)-len(":1")]; name != "" {
-				add(name)
-			}
-		}
+		eachWord(u.names, add)
+		eachWord(u.verbs, addVerb)
 	}
 	return &starts
 }()
+
+// eachWord calls f with the words of s. Unlike strings.FieldsSeq it needs no memory, of
+// which the start of a program has to pay for all.
+func eachWord(s string, f func(string)) {
+	for s != "" {
+		var word string
+		if word, s, _ = strings.Cut(s, " "); word != "" {
+			f(word)
+		}
+	}
+}
 
 // A programSlot is a program in a table with open addressing, which needs a
 // third of the time of a map.

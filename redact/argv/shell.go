@@ -51,6 +51,45 @@ const (
 	maxVerbs = 3  // words of a command that may be one
 )
 
+// IsPiped reports whether text may have a command that reads a secret by its task, behind a
+// pipe. Most have not.
+func IsPiped(text []byte) bool {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(text[i:], '|')
+		if n < 0 {
+			return false
+		}
+		i += n
+		if hasTask(text[i+1 : min(len(text), i+1+maxVerb)]) {
+			return true
+		}
+	}
+}
+
+// IsGiven reports whether text may have such a command before a redirection.
+func IsGiven(text []byte) bool {
+	for i := 0; ; i++ {
+		n := bytes.Index(text[i:], []byte("<<"))
+		if n < 0 {
+			return false
+		}
+		i += n
+		if hasTask(text[max(0, i-2*maxVerb):i]) {
+			return true
+		}
+	}
+}
+
+// hasTask reports whether b has a part of a word that TakesSecret knows.
+func hasTask(b []byte) bool {
+	for _, part := range [...]string{"pass", "crypt", "unlock", "unseal", "secret", "stdin", "read ", "pw "} {
+		if bytes.Contains(b, []byte(part)) {
+			return true
+		}
+	}
+	return false
+}
+
 // ReadsText reports whether a program of that name reads text to look for something in it,
 // to change it or to keep it.
 func ReadsText(program []byte) bool {

@@ -62,25 +62,25 @@ const (
 	otherProgram           // it has another -p behind a user
 )
 
-// User reads the next word of a list, as Word does, and reports whether it is the secret
-// of a program that is in no table, as BehindUser finds it in a text.
-func (c *Command) User(w []byte) bool {
-	before := c.user
+// next reads the next word and reports whether it is a secret, as BehindUser finds it in
+// a text.
+func (u *userState) next(w []byte) bool {
+	before := *u
 	if before == otherProgram || len(w) == 0 {
 		return false
 	}
-	c.user = noUser
+	*u = noUser
 	switch {
 	case before == userNext && w[0] != '-':
-		c.user = userGiven
+		*u = userGiven
 	case w[0] == '-' && isUserOption(w):
-		c.user = userNext
+		*u = userNext
 	case before == userGiven && len(w) == len("-p") && w[0] == '-' && w[1]|0x20 == 'p':
-		c.user = passwordNext
+		*u = passwordNext
 	case before == passwordNext:
 		return mayBePassword(w)
 	case w[0] != '-' && before == noUser && hasOtherUse(w, " "):
-		c.user = otherProgram
+		*u = otherProgram
 	}
 	return false
 }

@@ -589,6 +589,11 @@ func (s *Scanner) url(i int) lex.Span {
 			userinfo = to + at - from
 		}
 	}
+	if userinfo < 0 && to < len(t) && t[to] == '/' {
+		if v := login.Link(t, to+1); v.From < v.To {
+			return v
+		}
+	}
 	switch {
 	case userinfo < 0, (colon < 0 || colon > userinfo) && (bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp")) || !bytes.Contains(scheme, []byte("http")) && about.IsHumped(t[from:from+userinfo])):
 		return lex.Span{} // a user of SSH is no token, nor is the word before spark://Driver@host

@@ -36,10 +36,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 	option, foreign, your := false, false, false
 	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) || len(text) > 0 && (text[0] == '|' || text[0] == 0xE2) ||
 		bytes.IndexByte(text, '<') >= 0 && (table.IsMarkup(text) || bytes.Contains(text, []byte("<<<"))) {
-		hint = lookTable
-	}
-	if at := bytes.IndexByte(text, '<'); at >= 0 && bytes.Contains(text[at:], []byte("<<")) {
-		hint |= lookCommand
+		if hint = lookTable; argv.IsGiven(text) {
+			hint |= lookPlain | lookCommand
+		}
 	}
 	for i := 0; ; i++ {
 		run := i
@@ -123,7 +122,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 		}
 	}
 	if kinds != 0 {
-		if kinds.Want(option) {
+		if kinds.Want(option) || kinds&argv.Echoes != 0 && argv.IsPiped(text) {
 			hint |= lookCommand
 		}
 		if kinds&(argv.PassWord|argv.ProseWord) != 0 {

@@ -9,10 +9,10 @@ const sizes = "\x03\x04\x04\x04\x04\x03\x03\x03\x03\x03\x06\t\t\n\x0e\x04\x03\x0
 	"\v\x05\x04\x06\b\x04\b\t\t\b\x04\x04\x04\x05\x05\x0e\x06\x10,\a\t\b\n\a\n\x05\x05\x05\x05\x05\v\"\x1c\x05\x04\x06\x05\b\n\x05\n\a\x06\b\n\t\n\x06\x04\a\x05\t\t\a\x05\x06\n\a\a\a\t\x06\x06\x06" +
 	"\b\x06\b\a\a\a\f\f\x04\x04\x04\x04\t\t\x04\b\x04\x04\b\x06\x03\x04\b\x05\b\a\x06\t\x06\r\r\x05\x05\x04\x04\n\x05\x04\x04\x04\x04\x04\v\x06\b\x04\x06\x05\a\x05\x06\x06\x06\x06\x05\x06\x06\x05\a\x05\n\a\x04\t" +
 	"\x04\x06\x03\x10\x05\a\a\x04\x04\x04\x04\b\x04\x0e\x05\x05\x04\x06\b\x04\t\x06\n\a\a\b\x06\f\b\x06\t\t\b\x05\t\x04\x06\b\b\x04\x05\t\a\x06\n\x06\f\f\v\t\x0e\b\t\x06\b\x05\a\t\x0e\t\b\f\x04\x04" +
-	"\x05\x05\x04\x05\x05\x05\x05\x05\x05\x04\x06\a\x04\x04\a\x04\n\a\x03\x04\b\x03\b\b\b\b\b\x04\f\x0e\x05\x04\x04\x04\x04\x04\a\x05\x05\x05\x04\x05\n\n\t\r\n\v\x04\x05\x14\x02\x03\b\x05\x05\x05\b\b\b\a\t\t\t" +
-	"\x02\x04\n\x04\a\f\x0e\x0e\b\x06\x03\x04\n\a\f\f\x06\x06\x06\x06\x02\x03\t\a\x0f\r\b\v\x03\b\b\b\x03\x04\a\a\a\a\x10\a\x04\x05\x04\a\a\x04\x04\x04\v\x06\b\x04\t\t\b\x06\x05\t\x04\a\x06\a\f\x06" +
-	"\n\n\v\r\v\r\x0e\x05\x06\a\x05\x05\x04\x04\x04\x04\x04\n\x06\x06\x04\x06\x04\x05\b\x05\x05\x05\x05\x04\x05\x05\x04\x05\x05\x05\x04\x05\x06\a\x05\x0e\x0e\x0e\x0e\x10\x0e\f\x0e\x0e\x0e\f\x15\f\x0f\x0e\r\f\x0e\x0e\x10\f\x0e\x0e" +
-	"\x0f\x14\x0e\x0f\v\f\x0e\x17\x0e\n\x0e\n\a\x05\x0f\t\b\b\b\x05\x06\a\t\t\t\x06\x01"
+	"\x05\x05\x04\x05\x05\x05\x05\x05\x05\x04\x06\a\x04\x04\a\x04\n\a\x03\x04\b\x03\b\b\b\b\b\x04\f\x0e\x05\x04\x04\x04\x04\x04\a\x05\x05\x05\x04\x05\n\n\t\r\n\v\x04\x05\x14\x02\x03\b\x05\x05\x05\b\b\b\a\t\b\t" +
+	"\t\x02\x04\n\x04\a\f\x0e\x0e\b\x06\x03\x04\n\a\f\f\x06\x06\x06\x06\x02\x03\t\a\x0f\r\b\v\x03\b\b\b\x03\x04\a\a\a\a\x10\a\x04\x05\x04\a\a\x04\x04\x04\v\x06\b\x04\t\t\b\x06\x05\t\x04\a\x06\a\f" +
+	"\x06\n\n\v\r\v\r\x0e\x05\x06\a\x05\x05\x04\x04\x04\x04\x04\n\x06\x06\x04\x06\x04\x05\b\x05\x05\x05\x05\x04\x05\x05\x04\x05\x05\x05\x04\x05\x06\a\x05\x0e\x0e\x0e\x0e\x10\x0e\f\x0e\x0e\x0e\f\x15\f\x0f\x0e\r\f\x0e\x0e\x10\f\x0e" +
+	"\x0e\x0f\x14\x0e\x0f\v\f\x0e\x17\x0e\n\x0e\n\a\x05\x0f\t\b\b\b\x05\x06\a\t\t\t\x06\x01"
 
 // First has, by word of Words, its first one of Formats; one more at the end.
 var First = [...]uint16{
@@ -26,11 +26,11 @@ var First = [...]uint16{
 	264, 266, 267, 268, 269, 271, 272, 273, 274, 275, 276, 279, 280, 281, 282, 284, 286, 288, 289, 290, 291, 292, 293, 294, 295, 296, 297, 298, 299, 300, 301, 302,
 	304, 305, 307, 308, 309, 311, 312, 313, 314, 315, 316, 317, 318, 319, 320, 321, 322, 323, 325, 326, 327, 328, 330, 331, 332, 333, 334, 335, 336, 337, 338, 339,
 	340, 341, 342, 343, 344, 345, 348, 349, 350, 351, 352, 353, 354, 355, 356, 357, 358, 359, 360, 361, 362, 363, 364, 365, 366, 367, 369, 371, 373, 374, 375, 376,
-	377, 378, 379, 380, 381, 382, 383, 384, 385, 387, 388, 390, 393, 394, 395, 396, 397, 399, 401, 403, 405, 406, 407, 410, 411, 412, 413, 416, 419, 420, 422, 424,
-	426, 427, 428, 429, 430, 431, 432, 433, 434, 435, 436, 437, 438, 439, 440, 441, 442, 443, 444, 445, 447, 448, 449, 450, 451, 452, 453, 455, 456, 457, 458, 459,
-	460, 461, 462, 463, 464, 465, 466, 467, 468, 469, 474, 475, 476, 477, 478, 479, 480, 481, 482, 483, 484, 485, 486, 487, 489, 490, 492, 496, 497, 498, 499, 501,
-	503, 504, 506, 508, 510, 512, 513, 516, 517, 518, 519, 520, 521, 522, 523, 524, 525, 526, 527, 528, 529, 530, 531, 532, 533, 534, 535, 536, 537, 538, 539, 540,
-	541, 542, 543, 544, 545, 546, 547, 548, 549, 550, 551, 552, 553, 555, 556, 557, 558, 559, 560, 561, 562, 564, 565, 567, 568, 570, 571, 572}
+	377, 378, 379, 380, 381, 382, 383, 384, 385, 386, 388, 389, 391, 394, 395, 396, 397, 398, 400, 402, 404, 406, 407, 408, 411, 412, 413, 414, 417, 420, 421, 423,
+	425, 427, 428, 429, 430, 431, 432, 433, 434, 435, 436, 437, 438, 439, 440, 441, 442, 443, 444, 445, 446, 448, 449, 450, 451, 452, 453, 454, 456, 457, 458, 459,
+	460, 461, 462, 463, 464, 465, 466, 467, 468, 469, 470, 475, 476, 477, 478, 479, 480, 481, 482, 483, 484, 485, 486, 487, 488, 490, 491, 493, 497, 498, 499, 500,
+	502, 504, 505, 507, 509, 511, 513, 514, 517, 518, 519, 520, 521, 522, 523, 524, 525, 526, 527, 528, 529, 530, 531, 532, 533, 534, 535, 536, 537, 538, 539, 540,
+	541, 542, 543, 544, 545, 546, 547, 548, 549, 550, 551, 552, 553, 554, 556, 557, 558, 559, 560, 561, 562, 563, 565, 566, 568, 569, 571, 572, 573}
 
 // Sets are the sets of bytes of Formats.
 var Sets = [...]lex.ByteSet{
@@ -495,6 +495,7 @@ var Formats = [...]Format{
 	{Literal: "rk_test_", Before: 0, After: 36, MinBefore: 0, MaxBefore: 0, MinAfter: 10, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // stripe
 	{Literal: "rootly_", Before: 0, After: 7, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // rootly
 	{Literal: "rubygems_", Before: 0, After: 7, MinBefore: 0, MaxBefore: 0, MinAfter: 48, MaxAfter: 48, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // rubygems-api-token
+	{Literal: "RWRTY0Iy", Before: 0, After: 6, MinBefore: 0, MaxBefore: 0, MinAfter: 60, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // minisign
 	{Literal: "s-s4t2af-", Before: 0, After: 25, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 64, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // intra42-client-secret
 	{Literal: "s-s4t2ud-", Before: 0, After: 25, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 64, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // intra42-client-secret
 	{Literal: "s.", Before: 0, After: 11, MinBefore: 0, MaxBefore: 0, MinAfter: 24, MaxAfter: 24, Alone: true, Behind: false, Digit: true, Assigned: false, Humped: false},                                              // vault-service-token

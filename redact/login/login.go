@@ -224,6 +224,47 @@ func isServer(b []byte) bool {
 	return len(name) < len(rest) && bytes.IndexByte(name, ' ') < 0
 }
 
+// Link finds the secret in the path of a link that is good once, which starts at i:
+// /reset-password/SECRET, /invite/SECRET. It looks random.
+func Link(t []byte, i int) lex.Span {
+	to := min(len(t), i+maxLogin)
+	for near := 0; i < to; near-- {
+		end := i
+		for end < to && t[end] != '/' && t[end] != '?' && t[end] != '#' && t[end] != ':' && !lex.IsURLEnd(t[end]) {
+			end++
+		}
+		switch segment := t[i:end]; {
+		case near > 0 && lex.IsRandom(segment) && !bytes.HasPrefix(segment, []byte("0x")) && lex.MarkLen(segment) == 0:
+			return lex.Span{From: i, To: end}
+		case isOnce(segment):
+			near = 3
+		case string(segment) == "commit" || string(segment) == "tree" || string(segment) == "blob" || string(segment) == "raw":
+			near = 0
+		}
+		if end == to || t[end] != '/' {
+			break
+		}
+		i = end + 1
+	}
+	return lex.Span{}
+}
+
+// isOnce reports whether the path of a link goes on with a secret near that segment.
+func isOnce(segment []byte) bool {
+	if len(segment) > maxSegment {
+		return false
+	}
+	for _, word := range [...]string{"reset", "invit", "magic", "activat", "confirm", "verif", "onetime", "one-time", "password", "passwd", "unlock"} {
+		if bytes.Contains(segment, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSegment is the longest name of what such a link is for, in bytes.
+const maxSegment = 24
+
 // IsOfPPP reports whether the quotation behind the white space at i is the secret in a
 // line of chap-secrets or pap-secrets: ann * "SECRET" *.
 func IsOfPPP(t []byte, i int) bool {

@@ -10,6 +10,7 @@ package prose
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/lex"
 )
@@ -129,13 +130,25 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		v.To = v.From + n
 	}
 	switch {
-	case v.From == v.To, bytes.HasSuffix(w, []byte("}}")): // of a template
+	case bytes.HasSuffix(w, []byte("}}")): // of a template
 		return lex.Span{}
+	case v.From == v.To:
+		return announced(t, to)
 	case says == apart:
 		if isApart(t, from, v, kind, before) {
 			return v
 		}
+		if v = enclosed(t, v); v.From < v.To {
+			return v
+		}
+		if kind == password && isChanged(t, from) {
+			if v = replaced(t, to); v.From < v.To {
+				return v
+			}
+		}
 		return announced(t, to)
+	case kind == password && string(w) == "generated":
+		return generated(t, v.To)
 	case kind == key && len(w) < 16 && isOrdinaryKey(t[from:to], before):
 		return lex.Span{}
 	case quoteLen(t[at:]) > 0:
@@ -222,7 +235,81 @@ func announced(t []byte, i int) lex.Span {
 		at++
 	}
 	v := wordAt(t, at)
+	for v.From < v.To && v.To < len(t) && strings.IndexByte("!?", t[v.To]) >= 0 { // of the secret
+		v.To++
+	}
 	if w := t[v.From:v.To]; v.From == v.To || !isToken(w) || !LooksSecret(w) || v.To < len(t) && t[v.To] != '\n' && t[v.To] != '\r' {
+		return lex.Span{}
+	}
+	return v
+}
+
+// enclosed returns what a bracket or a backtick at v encloses, if it looks like a secret:
+// password (SECRET).
+func enclosed(t []byte, v lex.Span) lex.Span {
+	if v.From > 0 && t[v.From] != '`' && t[v.From-1] == '`' {
+		v.From--
+	}
+	open := strings.IndexByte("([<{`", t[v.From])
+	if open < 0 {
+		return lex.Span{}
+	}
+	v.From++
+	n := bytes.IndexByte(t[v.From:min(len(t), v.From+maxClause)], ")]>}`"[open])
+	if n <= 0 {
+		return lex.Span{}
+	}
+	v.To = v.From + n
+	w := t[v.From:v.To]
+	if !isToken(w) || !LooksSecret(w) || lex.CountDigits(w) > 0 || bytes.Equal(bytes.ToUpper(w), w) {
+		return lex.Span{} // a number of something, a standard
+	}
+	return v
+}
+
+// replaced finds both secrets behind the noun before i: changed the password from SECRET to
+// SECRET.
+func replaced(t []byte, i int) lex.Span {
+	from := lex.After(t, i, " from ")
+	if from == 0 {
+		return lex.Span{}
+	}
+	v := wordAt(t, from)
+	if v.From == v.To {
+		return lex.Span{}
+	}
+	quote := v.From - from
+	for quote == 0 && v.From < v.To && v.To < len(t) && t[v.To] == '!' {
+		v.To++
+	}
+	to := lex.After(t, v.To+quote, " to ")
+	if to == 0 {
+		return lex.Span{}
+	}
+	next := wordAt(t, to)
+	for next.From < next.To && next.To < len(t) && t[next.To] == '!' {
+		next.To++
+	}
+	w, x := t[v.From:v.To], t[next.From:next.To]
+	if quote == 0 && !endsClause(t, next.To) || !isUnusual(w) || !isUnusual(x) || !LooksSecret(w) && !LooksSecret(x) && quote == 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: v.From, To: next.To}
+}
+
+// generated finds the secret behind "password is generated", which ends at i: for
+// root@localhost: SECRET.
+func generated(t []byte, i int) lex.Span {
+	line := t[i:min(len(t), i+maxClause)]
+	if n := bytes.IndexByte(line, '\n'); n >= 0 {
+		line = line[:n]
+	}
+	n := bytes.Index(line, []byte(": "))
+	if n < 0 || bytes.Count(line[:n], []byte(" ")) > 3 {
+		return lex.Span{}
+	}
+	v := lex.Span{From: i + n + len(": "), To: i + len(bytes.TrimRight(line, " \r"))}
+	if w := t[v.From:max(v.From, v.To)]; len(w) < 4 || bytes.IndexByte(w, ' ') >= 0 || IsPlain(w) || lex.MarkLen(w) > 0 {
 		return lex.Span{}
 	}
 	return v

@@ -108,6 +108,9 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		if form == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxWords || !lex.StartsLine(t, began) && !f.behindPrompt(began) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
 			form = argv.NoSecret
 		}
+		if form != argv.NoSecret && from > 1 && t[from-1] == '(' && t[from-2] == '$' && (string(w) == "echo" || string(w) == "printf") {
+			form = argv.NoSecret // a command of its own
+		}
 		switch {
 		case form != argv.NoSecret && w[len(w)-1] == '$' && i < len(t) && t[i] == '(' && (string(w) == "$" || at == len(w)-1): // -p $(openssl passwd SECRET), -p$(echo SECRET)
 			for _, command := range [...]string{"echo ", "printf "} {
@@ -130,6 +133,8 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			if w[0] == 'p' {
 				f.printed(i)
 			}
+		case string(w) == "REG_SZ" || string(w) == "REG_EXPAND_SZ":
+			f.registered(from, i)
 		case reader == 'r' && nth > 1 && piped.From < piped.To && f.values.Names.IsPairName(&f.name, w):
 			f.echoed(piped)
 			piped = lex.Span{}

@@ -16,6 +16,7 @@ import (
 // read NAME <<< SECRET.
 func (f *Finder) Blocks(found []lex.Span) []lex.Span {
 	f.found = found
+	f.asked()
 	t := f.values.Text
 	for at := 0; ; at += len("<<") {
 		n := bytes.Index(t[at:], []byte("<<"))
@@ -338,7 +339,7 @@ func (f *Finder) cases() {
 		if !ok || len(name) == len(subject) || bytes.IndexByte(subject, '$') < 0 || !f.values.Names.IsPairName(&f.name, name) {
 			continue
 		}
-		ofWord := bytes.Contains(bytes.ToLower(name), []byte("pass")) || lex.HasFoldSuffix(name, "pw") || lex.HasFoldSuffix(name, "pwd") || lex.HasFoldSuffix(name, "pin")
+		ofWord := bytes.Contains(name, []byte("pass")) || bytes.Contains(name, []byte("PASS")) || bytes.Contains(name, []byte("Pass")) || lex.HasFoldSuffix(name, "pw") || lex.HasFoldSuffix(name, "pwd") || lex.HasFoldSuffix(name, "pin")
 		i += len(subject) + len(" in")
 		end := i + bytes.Index(t[i:], []byte("esac"))
 		if end < i {
@@ -367,6 +368,46 @@ func (f *Finder) cases() {
 			i += n + len(";;")
 		}
 		i = end
+	}
+}
+
+// registered adds the value of the registry of Windows whose type is t[from:to], behind a
+// name: DefaultPassword    REG_SZ    SECRET.
+func (f *Finder) registered(from, to int) {
+	t := f.values.Text
+	name := bytes.TrimRight(t[max(0, from-names.MaxPairName-maxGap):from], " \t")
+	name = name[bytes.LastIndexAny(name, " \t\n")+1:]
+	if len(name) == 0 || !f.values.Names.IsPairName(&f.name, name) {
+		return
+	}
+	end := to
+	for end < len(t) && t[end] != '\n' && t[end] != '\r' && end-to < maxWords {
+		end++
+	}
+	f.echoed(lex.Span{From: to, To: end})
+}
+
+// asked adds the line behind a server's question for a password in base64 (RFC 4954, 4).
+func (f *Finder) asked() {
+	t := f.values.Text
+	const question = "334 UGFzc3dvcmQ6" // "Password:"
+	for i := 0; ; {
+		n := bytes.Index(t[i:], []byte(question))
+		if n < 0 {
+			return
+		}
+		i += n + len(question)
+		n = bytes.IndexByte(t[i:min(len(t), i+maxGap)], '\n')
+		if n < 0 {
+			continue
+		}
+		line, _, _ := bytes.Cut(t[i+n+1:min(len(t), i+n+1+maxWords)], []byte("\n"))
+		line = bytes.TrimRight(line, " \r")
+		if bytes.Contains(line, []byte(lex.RedactedMark)) {
+			continue
+		}
+		word := line[bytes.LastIndexAny(line, " \t")+1:]
+		f.echoed(lex.Span{From: i + n + 1 + len(line) - len(word), To: i + n + 1 + len(line)})
 	}
 }
 
