@@ -191,7 +191,7 @@ func ComparisonLen(b []byte) int {
 }
 
 // Requoted appends the name before i, which starts at first or before that, as a shell reads
-// it: 'pass”word'=, PASS"WORD"=. It appends nothing if there are no quotes in it.
+// it: PASS"WORD"=, or one in two quotations. It appends nothing if there are no quotes in it.
 func Requoted(dst, t []byte, from, first, i int) []byte {
 	isQuote := func(at int) bool { return t[at] == '\'' || t[at] == '"' }
 	if t[i] != '=' || first-2 < from || t[i-1] <= ' ' || !isQuote(first-1) || !isQuote(first-2) && lex.Classes[t[first-2]]&lex.IsAlnum == 0 {

@@ -54,37 +54,31 @@ const (
 // IsPiped reports whether text may have a command that reads a secret by its task, behind a
 // pipe. Most have not.
 func IsPiped(text []byte) bool {
-	for i := 0; ; i++ {
-		n := bytes.IndexByte(text[i:], '|')
-		if n < 0 {
-			return false
-		}
-		i += n
-		if hasTask(text[i+1 : min(len(text), i+1+maxVerb)]) {
-			return true
-		}
-	}
+	return bytes.IndexByte(text, '|') >= 0 && hasTask(text, func(from, to int) bool {
+		return bytes.IndexByte(text[max(0, to-1-maxVerb):from], '|') >= 0
+	})
 }
 
 // IsGiven reports whether text may have such a command before a redirection.
 func IsGiven(text []byte) bool {
-	for i := 0; ; i++ {
-		n := bytes.Index(text[i:], []byte("<<"))
-		if n < 0 {
-			return false
-		}
-		i += n
-		if hasTask(text[max(0, i-2*maxVerb):i]) {
-			return true
-		}
-	}
+	return bytes.Contains(text, []byte("<<")) && hasTask(text, func(from, to int) bool {
+		return bytes.Contains(text[to:min(len(text), max(to, from+2*maxVerb+len("<<")))], []byte("<<"))
+	})
 }
 
-// hasTask reports whether b has a part of a word that TakesSecret knows.
-func hasTask(b []byte) bool {
+// hasTask reports whether text has a part of a word that TakesSecret knows where is says
+// that it may be one. Parts are rarer than pipes in a text that is made to be slow.
+func hasTask(text []byte, is func(from, to int) bool) bool {
 	for _, part := range [...]string{"pass", "crypt", "unlock", "unseal", "secret", "stdin", "read ", "pw "} {
-		if bytes.Contains(b, []byte(part)) {
-			return true
+		for at := 0; ; {
+			n := bytes.Index(text[at:], []byte(part))
+			if n < 0 {
+				break
+			}
+			from := at + n
+			if at = from + len(part); is(from, at) {
+				return true
+			}
 		}
 	}
 	return false
