@@ -268,6 +268,8 @@ type failing struct {
 func newFailing(t *testing.T, addr string, code int, stored bool) *failing {
 	f := &failing{}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+	// Not the usual one, whose connections are closed when another test's server ends.
+	proxy.Transport = &http.Transport{DisableKeepAlives: true}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") {
 			proxy.ServeHTTP(w, r)
