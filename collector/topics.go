@@ -77,7 +77,7 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 		err = fmt.Errorf("%s: %s", part, strings.Join(names, "; "))
 		c.missing.tell(&c.rejoined, part, err)
 		c.metrics.sourceErrors.Inc()
-		if time.Since(c.rejoined) > rejoinAfter { // nobody reads meanwhile
+		if time.Since(c.rejoined) > rejoinAfter { // the whole group stops reading to join again
 			c.rejoined = time.Now()
 			c.log.Warn("partitions are not read, joining the consumer group again", zap.Error(err))
 			return

@@ -306,8 +306,8 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // clock returns the machine's time, but never one before a mark, of this run or another:
-// records that arrive after a mark was written must have a later time. So the time stands
-// still where the machine's clock was set back a little. Where it would be aheadMost ahead
+// records that arrive after a mark was written must have a later time. It stands still
+// after the machine's clock is set back a little. Where it would be aheadMost ahead
 // of the machine's clock, that clock must have been wrong, and the time is the machine's
 // again: otherwise those who read in the order of arrival would read nothing until then.
 // See Visible. The caller holds mu.
