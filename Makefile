@@ -188,10 +188,10 @@ $(KUBERNETES)/.done:
 	@deploy/dev/fetch gofiles k8s.io/kubernetes@$(KUBERNETES_VERSION) $(@D) $(patsubst %,api/openapi-spec/v3/%_openapi.json,api__v1 apis__apps__v1 apis__networking.k8s.io__v1 apis__policy__v1)
 	@touch $@
 
-# A third party's witness of logs; its go.mod pins it.
-$(WITNESS): deploy/dev/witness/go.mod deploy/dev/witness/go.sum
-	@echo "fetching a witness"
-	@$(BUILD) go -C $(<D) build -o $(CURDIR)/$@ github.com/transparency-dev/witness/cmd/omniwitness
+# A third party's witness of logs.
+$(WITNESS): deploy/dev/witness/main.go deploy/dev/witness/go.mod deploy/dev/witness/go.sum
+	@echo "building a witness"
+	@$(BUILD) go -C $(<D) build -o $(CURDIR)/$@ .
 
 # An OpenTelemetry Collector that receives OTLP and writes files.
 $(OTELCOL): deploy/dev/otelcol/main.go deploy/dev/otelcol/go.mod deploy/dev/otelcol/go.sum

@@ -265,7 +265,7 @@ func (w *witnesses) ask(ctx context.Context, it *witness, signed []byte, tree tl
 			size, err := strconv.ParseInt(strings.TrimSuffix(string(answer), "\n"), 10, 64)
 			switch {
 			case len(answer) == 0:
-				// omniwitness answers so if it has signed another tree of this size.
+				// transparency-dev's witness answers so if it has signed another tree of this size.
 				return note.Signature{}, errors.New("the witness has seen another history of this log, or names no size")
 			case err != nil || size < 0 || size == it.known:
 				return note.Signature{}, fmt.Errorf("the witness has another size, but answers %.80q", answer)

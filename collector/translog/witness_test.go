@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,30 +57,32 @@ func newCosigner(t testing.TB, name string) cosigner {
 func startWitness(t testing.TB, c cosigner, log, db string) (url string) {
 	t.Helper()
 	program := dev.Fetched(t, "witness")
-	dir := t.TempDir()
-	logs := fmt.Sprintf("Logs:\n  - Origin: auditproxy/log/test\n    PublicKey: %s\n", log)
-	if err := errors.Join(os.WriteFile(dir+"/key", []byte(c.secret), 0o600), os.WriteFile(dir+"/logs", []byte(logs), 0o600)); err != nil {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(c.secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := dev.FreeAddr(t) // it does not say on which port it listens
-	cmd := exec.Command(program, "-listen", addr, "-metrics_listen", "", "-private_key_path", dir+"/key", "-additional_logs", dir+"/logs", "-db_file", db)
+	args := []string{"auditproxy/log/test", log, key}
+	if db != "" {
+		args = append(args, db)
+	}
+	cmd := exec.Command(program, args...)
 	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	eventually(t, "listening", func() bool {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			return false
-		}
-		conn.Close()
-		return true
-	})
-	return "http://" + addr
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal("a witness did not say where it listens: ", err)
+	}
+	return "http://" + strings.TrimSpace(addr)
 }
 
 // publicKey makes a log's key before the log, and returns its public half.
@@ -117,7 +118,7 @@ func cosigned(t testing.TB, signed []byte, keys ...cosigner) int {
 // a rollback that the log's own memory does not show.
 func TestWitness(t *testing.T) {
 	base := t.TempDir()
-	dir, db := filepath.Join(base, "log"), filepath.Join(base, "witness.db")
+	dir, db := filepath.Join(base, "log"), filepath.Join(base, "witness.last")
 	log := publicKey(t, dir)
 	a, b := newCosigner(t, "witness/a"), newCosigner(t, "witness/b")
 	urlB := startWitness(t, b, log, "")
