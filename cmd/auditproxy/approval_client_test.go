@@ -37,7 +37,7 @@ func sdkClients(t *testing.T) []sdkClient {
 		return []string{dev.Command(t, "node"), filepath.Join(scripts, script), dev.Fetched(t, packages)}
 	}
 	python := func(release string) []string {
-		return []string{dev.Fetched(t, "libtmux-mcp-"+release, "bin", "python"), filepath.Join(scripts, "mcp_client.py")}
+		return append(forkedSDK(t, release), filepath.Join(scripts, "mcp_client.py"))
 	}
 	requests := []string{"2025-06-18", "2025-11-25"}
 	all := append(slices.Clip(requests), "2026-07-28")

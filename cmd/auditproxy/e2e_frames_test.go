@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -247,57 +246,28 @@ func frameServers(t *testing.T) []frameServer {
 			return []string{dev.Command(t, "node"), filepath.Join(scripts, script), packages, journal}
 		}
 	}
-	const sdk = "import anyio._backends._asyncio, mcp.server.stdio, mcp.server.lowlevel"
-	const libtmux = "import anyio._backends._asyncio, fastmcp.server.context, libtmux_mcp.server\nlibtmux_mcp.server.build_mcp_server()"
-	python := func(release, first string, args ...string) func(string) []string {
-		bin := dev.Fetched(t, "libtmux-mcp-"+release, "bin", "python")
-		args[0] = filepath.Join(scripts, args[0])
-		forks := sync.OnceValue(func() []string { return forked(t, bin, first) })
-		return func(journal string) []string { return slices.Concat(forks(), args, []string{journal}) }
+	sdk := func(release string) func(string) []string {
+		start := forkedSDK(t, release)
+		return func(journal string) []string {
+			return append(slices.Clip(start), filepath.Join(scripts, "mcp_server.py"), journal)
+		}
+	}
+	libtmux := func(release string) func(string) []string {
+		start := forkedLibtmux(t, release)
+		return func(journal string) []string {
+			return append(slices.Clip(start), filepath.Join(scripts, "libtmux_mcp_server.py"), "--journal", journal)
+		}
 	}
 	return []frameServer{
 		{"go-sdk 1.8.0", goPeer("go-sdk"), ""},
 		{"mcp-go 1.2.1", goPeer("mcp-go"), ""},
 		{"typescript-sdk 1.32.2", node("typescript_sdk.mjs"), "node"},
 		{"typescript-sdk 2.4.0", node("typescript_server.mjs"), "node"},
-		{"python-sdk 1.29.0", python("0.1.0a20", sdk, "mcp_server.py"), "python"},
-		{"python-sdk 2.3.0", python("0.1.0a22", sdk, "mcp_server.py"), "python"},
-		{"libtmux-mcp 0.1.0a20", python("0.1.0a20", libtmux, "libtmux_mcp_server.py", "--journal"), "python"},
-		{"libtmux-mcp 0.1.0a22", python("0.1.0a22", libtmux, "libtmux_mcp_server.py", "--journal"), "python"},
+		{"python-sdk 1.29.0", sdk("0.1.0a20"), "python"},
+		{"python-sdk 2.3.0", sdk("0.1.0a22"), "python"},
+		{"libtmux-mcp 0.1.0a20", libtmux("0.1.0a20"), "python"},
+		{"libtmux-mcp 0.1.0a22", libtmux("0.1.0a22"), "python"},
 	}
-}
-
-// forked starts a process of a Python that has executed some statements, and returns
-// the start of a command line that runs a script in a fork of it. Any goroutine can
-// call it: t has the error, and the command line then starts nothing.
-func forked(t *testing.T, python, statements string) []string {
-	dir, err := os.MkdirTemp("", "fork") // a short path, for the socket
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	script, socket := filepath.Join(root(t), "deploy/dev/peers/forked.py"), filepath.Join(dir, "socket")
-	cmd := exec.Command(python, script, "serve", socket, statements)
-	cmd.Env = environ()
-	cmd.Stderr = t.Output()
-	stdin, inErr := cmd.StdinPipe()
-	stdout, outErr := cmd.StdoutPipe()
-	if err := cmp.Or(inErr, outErr, cmd.Start()); err != nil {
-		t.Error(err)
-		return nil
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("ending what servers are forks of: %v", err)
-		}
-	})
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Errorf("executing %q: %q, %v", statements, line, err)
-		return nil
-	}
-	return []string{python, "-I", "-S", script, "run", socket}
 }
 
 // TestFramesExecutedAreRecorded puts the proxy in front of real servers and

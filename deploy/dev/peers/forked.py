@@ -3,10 +3,10 @@
 usage: forked.py serve SOCKET STATEMENTS
        forked.py run SOCKET SCRIPT [ARG...]
 
-Starting a server on an SDK takes one to two seconds of processor time. serve executes
-the statements once, prints a line when it has, and ends with its standard input. Each
-run gives it its own streams, environment and directory, in which a fork runs the
-script. The fork ends when run does, and run ends as the script does.
+Starting on an SDK takes one to two seconds of processor time. serve executes the
+statements once, prints a line when it has, and ends a second after the process that
+started it. Each run gives it its own streams, environment and directory, in which a
+fork runs the script. The fork ends when run does, and run ends as the script does.
 """
 
 import marshal
@@ -27,23 +27,22 @@ def run(path, *script):
 
 def serve(path, statements):
     import gc
-    import selectors
+    import select
     import signal
 
+    starter = os.getppid()
     exec(statements, {})
     gc.freeze()  # a fork has its own copy only of what it writes
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that no fork is waited for
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(64)
     print("ready", flush=True)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that no fork is waited for
-    events = selectors.DefaultSelector()
-    events.register(listener, selectors.EVENT_READ)
-    events.register(0, selectors.EVENT_READ)
-    while all(key.fileobj != 0 for key, _ in events.select()):
+    while os.getppid() == starter:
+        if not select.select([listener], [], [], 1)[0]:
+            continue
         conn, _ = listener.accept()
         if os.fork() == 0:
-            events.close()
             listener.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             fork(conn)
@@ -65,10 +64,17 @@ def fork(conn):
     os.environ.update(environment)
     os.chdir(directory)
 
-    def watch():
-        if not conn.recv(1):
-            os._exit(1)
+    exit = os._exit
 
+    def watch():
+        conn.recv(1)  # until run has ended
+        exit(1)
+
+    def leave(status):
+        conn.sendall(bytes([status]))
+        exit(status)
+
+    os._exit = leave  # scripts call it too
     threading.Thread(target=watch, daemon=True).start()
     status = 0
     try:
@@ -79,7 +85,6 @@ def fork(conn):
         traceback.print_exc()
         status = 1
     sys.stdout.flush()
-    conn.sendall(bytes([status]))
     os._exit(status)
 
 
