@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"auditproxy/cmd/internal/cli"
@@ -172,7 +173,12 @@ func Program(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, binary, 0o700); err != nil {
+	// A process that another test starts meanwhile has the open file until it executes
+	// its program, and a file that is open for writing cannot be executed.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(path, binary, 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
