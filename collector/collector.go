@@ -17,8 +17,8 @@
 // wait in Kafka or in the spool.
 //
 // The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
-// partition, fetch, pipeline, write, config, connect, decoded, dial, metrics,
-// unread, waiting, disk, inflate.
+// partition, pipeline, write, config, connect, decoded, dial, metrics, unread,
+// waiting, disk.
 package collector
 
 import (

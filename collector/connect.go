@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	brokers "auditproxy/sink/kafka"
+	shipper "auditproxy/sink/kafka"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
@@ -53,7 +53,6 @@ const (
 	// decompressed, so less of them is fetched at a time.
 	fetchMinBytes = 1 << 10
 	answerBytes   = 8 << 20 // memory of an answer's records
-	fetchWait     = 500 * time.Millisecond
 	sourceRetry   = time.Second
 	topicsAgain   = 5 * time.Second // as kafka-go looks for new partitions
 	rejoinAfter   = time.Minute
@@ -72,7 +71,7 @@ const (
 func reasonField(err error) zap.Field {
 	var told kafka.Error
 	if errors.As(err, &told) {
-		err = errors.Join(brokers.ErrorOf(int16(told)), err)
+		err = errors.Join(shipper.ErrorOf(int16(told)), err)
 	}
-	return zap.String("because", brokers.Explain(err))
+	return zap.String("because", shipper.Explain(err))
 }

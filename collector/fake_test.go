@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/brokers"
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 )
 
 func TestMain(m *testing.M) {
-	BoundBatches()
+	brokers.BoundBatches()
 	os.Exit(cluster.Run(m))
 }
 
@@ -62,7 +63,7 @@ type fakeStore struct {
 	ids     map[string]bool  // record ids
 	letters map[letterID]ingest.DeadLetter
 	gaps    map[ingest.Gap]bool
-	next    map[partitionOffset]int64
+	next    map[brokers.Partition]int64
 	inserts int     // of rows, that succeeded
 	tries   int     // of inserts of rows
 	takes   string  // the tool of rows that a wrong table takes
@@ -71,7 +72,7 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[partitionOffset]int64{}}
+	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[brokers.Partition]int64{}}
 }
 
 func (s *fakeStore) fault() fault {
@@ -169,7 +170,7 @@ func (s *fakeStore) InsertGaps(_ context.Context, gaps []ingest.Gap) error {
 
 // reach notes that the store has the offset last of a partition.
 func (s *fakeStore) reach(at ingest.Source, last uint64) {
-	id := partitionOffset{at.Topic, int(at.Partition), 0}
+	id := brokers.Partition{Topic: at.Topic, Number: int(at.Partition)}
 	s.next[id] = max(s.next[id], int64(last)+1)
 }
 
@@ -181,7 +182,7 @@ func (s *fakeStore) Reached(_ context.Context, places []ingest.Source) (next []u
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range places {
-		next = append(next, uint64(min(s.next[partitionOffset{p.Topic, int(p.Partition), 0}], int64(p.Offset))))
+		next = append(next, uint64(min(s.next[brokers.Partition{Topic: p.Topic, Number: int(p.Partition)}], int64(p.Offset))))
 	}
 	return next, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"auditproxy/collector/brokers"
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 
@@ -18,7 +19,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 	k := c.config.Kafka
 	transport := k.transport()
 	defer transport.CloseIdleConnections()
-	client := &kafka.Client{Addr: kafka.TCP(k.Brokers...), Timeout: dialTimeout + fetchWait, Transport: transport}
+	client := &brokers.Client{Kafka: &kafka.Client{Addr: kafka.TCP(k.Brokers...), Timeout: dialTimeout + brokers.FetchWait, Transport: transport}, Group: k.Group}
 	var deadTopic func(context.Context, []ingest.DeadLetter) error
 	if k.DeadTopic != "" {
 		w := deadLetterWriter(k, transport)
@@ -26,7 +27,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
 	w := newWriter(c, deadTopic)
-	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, reached: c.config.Reached, committed: map[partitionOffset]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
+	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, reached: c.config.Reached, committed: map[brokers.Partition]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
 		return newPipeline(c, w, commit)
 	}}
 	return m.run(ctx)
@@ -145,8 +146,7 @@ func (c *consumer) leave(ctx context.Context, memberID string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	_, err := c.client.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: c.k.Group, Members: []kafka.LeaveGroupRequestMember{{ID: memberID}}})
-	if err != nil {
+	if err := c.client.Leave(ctx, memberID); err != nil {
 		c.log.Warn("leaving the consumer group failed; rebalance delayed", zap.Duration("for", sessionTimeout), reasonField(err), zap.Error(err))
 	}
 }
@@ -160,8 +160,8 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 			return err
 		}
 		for _, m := range marks {
-			c.committed[m.id()] = m.next
-			c.metrics.unread.ack(m.id(), m.next)
+			c.committed[m.Partition] = m.next
+			c.metrics.unread.ack(m.Partition, m.next)
 		}
 		return nil
 	})
@@ -172,16 +172,16 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	ours := map[any]bool{}
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
-			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, passed: a.Offset, last: -1, fetchBytes: fetchBytes, turn: &turn}
+			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{brokers.Partition{Topic: topic, Number: a.ID}, a.Offset}, passed: a.Offset, last: -1, fetchBytes: fetchBytes, turn: &turn}
 			if a.Offset >= 0 {
-				r.group = c.k.Group
+				r.hadOffset = true
 			} else {
-				r.forgotten = c.committed[r.id()]
+				r.forgotten = c.committed[r.Partition]
 			}
 			r.position.Store(a.Offset)
 			r.metrics.partitionErrors.WithLabelValues(r.labels()...)
-			r.metrics.unread.ack(r.id(), a.Offset)
-			ours[r.id()] = true
+			r.metrics.unread.ack(r.Partition, a.Offset)
+			ours[r.Partition] = true
 			readers = append(readers, r)
 		}
 	}

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
+	"auditproxy/collector/brokers"
 	"auditproxy/internal/wait"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // lagEvery is the interval at which the ends of partitions are read.
@@ -27,32 +26,24 @@ func (c *consumer) watchLag(ctx context.Context, readers []*partition) {
 // updateLag compares the partitions' ends with what is read. A lag that is not
 // known has no value.
 func (c *consumer) updateLag(ctx context.Context, readers []*partition) {
-	req := kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
+	var ours []brokers.Partition
 	for _, r := range readers {
-		req.Topics[r.topic] = append(req.Topics[r.topic], kafka.FirstOffsetOf(r.partition), kafka.LastOffsetOf(r.partition))
+		ours = append(ours, r.Partition)
 	}
-	resp, err := c.client.ListOffsets(ctx, &req)
+	known, _ := c.client.Bounds(ctx, ours...)
 	if ctx.Err() != nil {
 		return
 	}
-	known := map[partitionOffset]kafka.PartitionOffsets{}
-	if err == nil {
-		for topic, list := range resp.Topics {
-			for _, o := range list {
-				known[partitionOffset{topic, o.Partition, 0}] = o
-			}
-		}
-	}
 	for _, r := range readers {
-		o, ok := known[r.id()]
-		if !ok || o.Error != nil {
+		log, ok := known[r.Partition]
+		if !ok || log.Err != nil {
 			c.metrics.lag.DeleteLabelValues(r.labels()...)
-			c.metrics.waiting.forget(r.id())
+			c.metrics.waiting.forget(r.Partition)
 			continue
 		}
 		// Nothing is committed before the first record is read.
-		read := max(r.position.Load(), o.FirstOffset)
-		r.lags(o.LastOffset - read)
-		c.metrics.unread.see(r.id(), o.FirstOffset, o.LastOffset)
+		read := max(r.position.Load(), log.First)
+		r.lags(log.End - read)
+		c.metrics.unread.see(r.Partition, log.First, log.End)
 	}
 }

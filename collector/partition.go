@@ -12,21 +12,27 @@ import (
 	"sync/atomic"
 	"time"
 
+	"auditproxy/collector/brokers"
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 
 	"github.com/segmentio/kafka-go"
-	fetchAPI "github.com/segmentio/kafka-go/protocol/fetch"
 	"go.uber.org/zap"
 )
+
+// A partitionOffset is the position of a partition: the next offset.
+type partitionOffset struct {
+	brokers.Partition
+	next int64
+}
 
 // A partition is read by one goroutine, which owns it.
 type partition struct {
 	source
-	client *kafka.Client
+	client *brokers.Client
 	partitionOffset
 	fetchBytes int64
-	group      string // that had an offset of it at the start; "": none had
+	hadOffset  bool   // the group had an offset of it at the start
 	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
 	wasSet     bool   // another program set the group's offset
 	reached    int64  // offset behind the last record that the store has, before the one that was set or of all if the group has none
@@ -53,7 +59,7 @@ func (p *partition) run(ctx context.Context, out chan<- chunk[partitionOffset]) 
 	for ctx.Err() == nil {
 		if err := p.read(ctx, out); err != nil && ctx.Err() == nil {
 			p.fail(err)
-			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), reasonField(err), zap.Error(err))
+			p.log.Warn("read failed", zap.String("topic", p.Topic), zap.Int("partition", p.Number), zap.Int64("offset", p.next), reasonField(err), zap.Error(err))
 			wait.For(ctx, sourceRetry)
 		}
 	}
@@ -63,22 +69,22 @@ func (p *partition) run(ctx context.Context, out chan<- chunk[partitionOffset]) 
 func (p *partition) fail(err error) {
 	p.metrics.sourceErrors.Inc()
 	p.metrics.partitionErrors.WithLabelValues(p.labels()...).Inc()
-	part := fmt.Sprintf("reading topic %q, partition %d", p.topic, p.partition)
-	p.health.tell(p.id(), part, fmt.Errorf("%s: %w", part, err))
+	part := fmt.Sprintf("reading topic %q, partition %d", p.Topic, p.Number)
+	p.health.tell(p.Partition, part, fmt.Errorf("%s: %w", part, err))
 }
 
 // works reports success of reading.
-func (p *partition) works() { p.health.tell(p.id(), "", nil) }
+func (p *partition) works() { p.health.tell(p.Partition, "", nil) }
 
 // lags notes how many records are not read yet.
 func (p *partition) lags(records int64) {
 	records = max(records, 0)
 	p.metrics.lag.WithLabelValues(p.labels()...).Set(float64(records))
-	p.metrics.waiting.set(p.id(), records)
+	p.metrics.waiting.set(p.Partition, records)
 }
 
 // labels are those of the partition's metrics.
-func (p *partition) labels() []string { return []string{p.topic, strconv.Itoa(p.partition)} }
+func (p *partition) labels() []string { return []string{p.Topic, strconv.Itoa(p.Number)} }
 
 // read gives the next records to the pipeline, also those read before an
 // error.
@@ -100,7 +106,7 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 			return err
 		}
 	}
-	resp, err := p.fetchAt(ctx, p.next, p.fetchBytes)
+	answer, err := p.fetchAt(ctx, p.next, p.fetchBytes)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		c, err := p.reposition(ctx)
 		p.pass(ctx, c, out)
@@ -113,7 +119,7 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 	p.answered = time.Now()
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	c, err := p.decode(ctx, resp)
+	c, err := p.decode(ctx, answer)
 	if err == nil {
 		p.works()
 	}
@@ -177,28 +183,27 @@ func (p *partition) takeOffset() (c chunk[partitionOffset]) {
 
 // fetchAt fetches from an offset on. Over its quota it waits as long as the brokers
 // say.
-func (p *partition) fetchAt(ctx context.Context, offset, bytes int64) (*fetchAPI.ResponsePartition, error) {
+func (p *partition) fetchAt(ctx context.Context, offset, bytes int64) (brokers.Answer, error) {
 	for {
-		resp, throttled, err := fetchFrom(ctx, p.client, partitionOffset{p.topic, p.partition, offset}, bytes)
+		answer, throttled, err := p.client.Fetch(ctx, p.Partition, offset, bytes)
 		if throttled == 0 {
-			return resp, err
+			return answer, err
 		}
 		if now := time.Now(); now.Sub(p.throttled) > sayThrottled {
 			p.throttled = now
-			p.log.Warn("the brokers throttle this client: raise its quota, consumer_byte_rate", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Duration("for", throttled))
+			p.log.Warn("the brokers throttle this client: raise its quota, consumer_byte_rate", zap.String("topic", p.Topic), zap.Int("partition", p.Number), zap.Duration("for", throttled))
 		}
 		if err := wait.For(ctx, throttled); err != nil {
-			return nil, err
+			return brokers.Answer{}, err
 		}
 	}
 }
 
 // decode decodes the fetched records. The chunk is valid even with an error.
-func (p *partition) decode(ctx context.Context, resp *fetchAPI.ResponsePartition) (c chunk[partitionOffset], err error) {
+func (p *partition) decode(ctx context.Context, answer brokers.Answer) (c chunk[partitionOffset], err error) {
 	from := p.next
 	c.rows = make([]ingest.Row, 0, p.rows)
-	batches := batchesOf(resp)
-	for _, b := range batches {
+	for _, b := range answer.Batches {
 		if err = p.takeBatch(&c, b); err != nil {
 			break
 		}
@@ -210,15 +215,15 @@ func (p *partition) decode(ctx context.Context, resp *fetchAPI.ResponsePartition
 	case err != nil:
 		p.fetchBytes = min(2*p.fetchBytes, fetchMaxBytes)
 		err = fmt.Errorf("reading a record: %w", err)
-	case len(batches) > 0:
-		err = p.passOver(ctx, &c, batches[len(batches)-1], resp.LastStableOffset)
-	case resp.LastStableOffset > from:
+	case len(answer.Batches) > 0:
+		err = p.passOver(ctx, &c, answer.Batches[len(answer.Batches)-1], answer.Stable)
+	case answer.Stable > from:
 		// The first batch of an answer is whole, however long it is.
-		err = fmt.Errorf("the broker sends nothing from offset %d on, and has records up to %d", from, resp.LastStableOffset)
+		err = fmt.Errorf("the broker sends nothing from offset %d on, and has records up to %d", from, answer.Stable)
 	}
 	p.rows = len(c.rows)
 	p.position.Store(p.next)
-	p.lags(resp.HighWatermark - p.next)
+	p.lags(answer.End - p.next)
 	return c, err
 }
 
@@ -236,19 +241,19 @@ func fetchNext(bytes, memory int64) int64 {
 
 // takeBatch decodes a batch into c. Offsets before it that were not in another
 // batch are a gap: the log has none for them, because compaction removed them.
-func (p *partition) takeBatch(c *chunk[partitionOffset], b logBatch) error {
-	if b.base > p.next {
-		p.gap(c, b.base-1, "skipped")
-		p.next = b.base
+func (p *partition) takeBatch(c *chunk[partitionOffset], b brokers.Batch) error {
+	if b.Base > p.next {
+		p.gap(c, b.Base-1, "skipped")
+		p.next = b.Base
 	}
 	for {
-		rec, err := b.records.ReadRecord()
+		rec, err := b.Records.ReadRecord()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
-		case b.hidden:
+		case b.Hidden:
 			p.next = max(p.next, rec.Offset+1)
 			err = closeRecord(rec)
 		default:
@@ -262,12 +267,12 @@ func (p *partition) takeBatch(c *chunk[partitionOffset], b logBatch) error {
 
 // passOver moves past a batch without a record to read, which compaction may
 // leave at the end of the log.
-func (p *partition) passOver(ctx context.Context, c *chunk[partitionOffset], b logBatch, stable int64) error {
+func (p *partition) passOver(ctx context.Context, c *chunk[partitionOffset], b brokers.Batch, stable int64) error {
 	end, err := p.endOf(ctx, b, stable)
 	if err != nil {
 		return err
 	}
-	if !b.hidden {
+	if !b.Hidden {
 		p.gap(c, end-1, "skipped")
 	}
 	p.next = end
@@ -277,18 +282,18 @@ func (p *partition) passOver(ctx context.Context, c *chunk[partitionOffset], b l
 // endOf returns the offset after a batch that covers p.next, by bisection: the
 // broker sends the batch for each offset that it covers. Its last offset is in
 // it, but kafka-go drops that.
-func (p *partition) endOf(ctx context.Context, b logBatch, stable int64) (int64, error) {
+func (p *partition) endOf(ctx context.Context, b brokers.Batch, stable int64) (int64, error) {
 	in, after := p.next, stable
 	if in >= after {
-		return 0, fmt.Errorf("the batch at offset %d has no record from %d on, and ends beyond the last stable offset", b.base, p.next)
+		return 0, fmt.Errorf("the batch at offset %d has no record from %d on, and ends beyond the last stable offset", b.Base, p.next)
 	}
 	for after-in > 1 {
 		middle := in + (after-in)/2
-		resp, err := p.fetchAt(ctx, middle, 1)
+		answer, err := p.fetchAt(ctx, middle, 1)
 		if err != nil {
 			return 0, err
 		}
-		if found := batchesOf(resp); len(found) > 0 && found[0].base == b.base {
+		if found := answer.Batches; len(found) > 0 && found[0].Base == b.Base {
 			in = middle
 		} else {
 			after = middle
@@ -314,7 +319,7 @@ func (p *partition) take(c *chunk[partitionOffset], rec *kafka.Record) error {
 		p.gap(c, rec.Offset-1, "skipped")
 	}
 	c.add(p.decoder, ingest.Message{
-		Source: ingest.Source{Topic: p.topic, Partition: uint32(p.partition), Offset: uint64(rec.Offset)},
+		Source: ingest.Source{Topic: p.Topic, Partition: uint32(p.Number), Offset: uint64(rec.Offset)},
 		Time:   rec.Time, Key: p.key, Value: p.value,
 	})
 	p.last, p.next = rec.Offset, rec.Offset+1
@@ -346,9 +351,9 @@ func closeRecord(rec *kafka.Record) error {
 // gap records that the offsets from p.next to last were never received.
 func (p *partition) gap(c *chunk[partitionOffset], last int64, reason string) {
 	c.gaps = append(c.gaps, ingest.Gap{
-		Topic: p.topic, Partition: uint32(p.partition), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: time.Now(),
+		Topic: p.Topic, Partition: uint32(p.Number), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: time.Now(),
 	})
-	p.log.Error("records are missing", zap.String("topic", p.topic), zap.Int("partition", p.partition),
+	p.log.Error("records are missing", zap.String("topic", p.Topic), zap.Int("partition", p.Number),
 		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
 }
 
@@ -387,27 +392,24 @@ func (p *partition) leaveOld(ctx context.Context) (c chunk[partitionOffset], err
 // record that was read last, before the first one by the group's offset, which the
 // brokers delete with the topic. kafka-go does not know the ids of topics.
 func (p *partition) isAnother(ctx context.Context) (bool, error) {
-	if p.next <= 0 || p.last < 0 && p.group == "" {
+	if p.next <= 0 || p.last < 0 && !p.hadOffset {
 		return false, nil
 	}
 	if p.last < 0 {
-		resp, err := p.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: p.group, Topics: map[string][]int{p.topic: {p.partition}}})
-		if err != nil {
-			return false, err
-		}
-		offsets := resp.Topics[p.topic]
-		return len(offsets) == 1 && offsets[0].Error == nil && offsets[0].CommittedOffset < 0, resp.Error
+		committed, err := p.client.Committed(ctx, p.Partition)
+		now, ok := committed[p.Partition]
+		return ok && now.Next < 0, err
 	}
-	resp, err := p.fetchAt(ctx, p.last, 1)
+	answer, err := p.fetchAt(ctx, p.last, 1)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		return false, nil // retention removed it
 	}
 	if err != nil {
 		return false, err
 	}
-	for _, b := range batchesOf(resp) {
+	for _, b := range answer.Batches {
 		for {
-			rec, err := b.records.ReadRecord()
+			rec, err := b.Records.ReadRecord()
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -438,8 +440,8 @@ func (p *partition) reposition(ctx context.Context) (c chunk[partitionOffset], e
 		p.gap(&c, first-1, "removed")
 	case p.next > end:
 		// All lower offsets may be other records now.
-		c.gaps = append(c.gaps, ingest.Gap{Topic: p.topic, Partition: uint32(p.partition), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: time.Now()})
-		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.topic), zap.Int("partition", p.partition),
+		c.gaps = append(c.gaps, ingest.Gap{Topic: p.Topic, Partition: uint32(p.Number), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: time.Now()})
+		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.Topic), zap.Int("partition", p.Number),
 			zap.Int64("end", end), zap.Int64("read", p.next))
 	default:
 		return c, nil // the offset exists again
@@ -450,16 +452,12 @@ func (p *partition) reposition(ctx context.Context) (c chunk[partitionOffset], e
 
 // bounds returns the first offset of the partition and the one after the last.
 func (p *partition) bounds(ctx context.Context) (first, end int64, err error) {
-	resp, err := p.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
-		Topics: map[string][]kafka.OffsetRequest{p.topic: {kafka.FirstOffsetOf(p.partition), kafka.LastOffsetOf(p.partition)}},
-	})
+	known, err := p.client.Bounds(ctx, p.Partition)
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, o := range resp.Topics[p.topic] {
-		if o.Partition == p.partition {
-			return o.FirstOffset, o.LastOffset, o.Error
-		}
+	if log, ok := known[p.Partition]; ok {
+		return log.First, log.End, log.Err
 	}
 	return 0, 0, kafka.UnknownTopicOrPartition
 }

@@ -599,7 +599,7 @@ func TestReady(t *testing.T) {
 func TestReadyNamesTheWorst(t *testing.T) {
 	c := newTestCollector(t, newFakeStore())
 	one, two := newTestPartition(c, "t", 0), newTestPartition(c, "t", 0)
-	two.partition = 1
+	two.Number = 1
 	names := func() (list []string) {
 		for _, f := range c.Failing() {
 			list = append(list, f.Part)

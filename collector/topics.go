@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"auditproxy/collector/brokers"
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 
@@ -18,25 +20,16 @@ import (
 
 // existingTopics returns those of the configured topics that exist, and their
 // partitions. It reports the others.
-func (c *consumer) existingTopics(ctx context.Context) (there []string, partitions map[partitionOffset]bool, err error) {
-	resp, err := c.client.Metadata(ctx, &kafka.MetadataRequest{Topics: c.k.Topics})
+func (c *consumer) existingTopics(ctx context.Context) (there []string, partitions map[brokers.Partition]bool, err error) {
+	partitions, names, err := c.client.Topics(ctx, c.k.Topics)
 	if err != nil {
-		return nil, nil, fmt.Errorf("looking for topics: %w", err)
+		return nil, nil, err
 	}
-	partitions = map[partitionOffset]bool{}
 	var missing []error
-	var names []string
-	there = slices.Clone(c.k.Topics)
-	for _, t := range resp.Topics {
-		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
-			missing = append(missing, fmt.Errorf("topic %q does not exist: create it, or name another", t.Name))
-			names = append(names, t.Name)
-			there = slices.DeleteFunc(there, func(name string) bool { return name == t.Name })
-		}
-		for _, p := range t.Partitions {
-			partitions[partitionOffset{t.Name, p.ID, 0}] = true
-		}
+	for _, name := range names {
+		missing = append(missing, fmt.Errorf("topic %q does not exist: create it, or name another", name))
 	}
+	there = slices.DeleteFunc(slices.Clone(c.k.Topics), func(name string) bool { return slices.Contains(names, name) })
 	problem := errors.Join(missing...)
 	if problem != nil {
 		c.metrics.sourceErrors.Inc()
@@ -52,7 +45,7 @@ func (c *consumer) existingTopics(ctx context.Context) (there []string, partitio
 // their partitions again, or when ctx ends.
 func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 	const part = "reading partitions that no collector has"
-	var before map[partitionOffset]bool
+	var before map[brokers.Partition]bool
 	for {
 		wait.For(ctx, topicsAgain)
 		there, partitions, err := c.existingTopics(ctx)
@@ -65,7 +58,7 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 		var names []string
 		for p := range partitions {
 			if before[p] { // a first look may come before kafka-go's own, which finds new partitions
-				names = append(names, fmt.Sprintf("topic %q, partition %d", p.topic, p.partition))
+				names = append(names, fmt.Sprintf("topic %q, partition %d", p.Topic, p.Number))
 			}
 		}
 		before = partitions
@@ -88,24 +81,12 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 // removeAssigned removes the partitions that a member of the group has, all while the
 // group assigns them. Its leader may do so while a topic is being made again: kafka-go
 // watches for other partitions than its watcher first saw, not than the leader did.
-func (c *consumer) removeAssigned(ctx context.Context, partitions map[partitionOffset]bool) error {
-	resp, err := c.client.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{c.k.Group}})
+func (c *consumer) removeAssigned(ctx context.Context, partitions map[brokers.Partition]bool) error {
+	assigned, settled, err := c.client.Assigned(ctx)
 	if err != nil {
 		return err
 	}
-	for _, group := range resp.Groups {
-		if group.Error != nil || group.GroupState != "Stable" {
-			clear(partitions)
-			return group.Error
-		}
-		for _, member := range group.Members {
-			for _, topic := range member.MemberAssignments.Topics {
-				for _, id := range topic.Partitions {
-					delete(partitions, partitionOffset{topic.Topic, id, 0})
-				}
-			}
-		}
-	}
+	maps.DeleteFunc(partitions, func(p brokers.Partition, _ bool) bool { return !settled || assigned[p] })
 	return nil
 }
 
@@ -113,40 +94,21 @@ func (c *consumer) removeAssigned(ctx context.Context, partitions map[partitionO
 type consumer struct {
 	source
 	k         Kafka
-	client    *kafka.Client
-	committed map[partitionOffset]int64                                                   // offsets of this process; owned by the generation that runs
+	client    *brokers.Client
+	committed map[brokers.Partition]int64                                                 // offsets of this process; owned by the generation that runs
 	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error)         // see Config.Reached
 	missing   *health                                                                     // the topics that do not exist, and partitions that no member has
 	rejoined  time.Time                                                                   // the group was joined again because of these; owned by watchTopics
 	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
 }
 
-// committedBy is the metadata of the offsets that a collector commits. Programs that
-// set a group's offsets leave none.
-const committedBy = "auditcollector"
-
-// commit commits offsets as the member of a generation, and says that a collector did.
+// commit commits the last of marks of each partition as the member of a generation.
 func (c *consumer) commit(gen *kafka.Generation, marks []partitionOffset) error {
-	last := map[partitionOffset]int64{}
+	last := map[brokers.Partition]int64{}
 	for _, m := range marks { // ascending in each partition
-		last[m.id()] = m.next
+		last[m.Partition] = m.next
 	}
-	req := kafka.OffsetCommitRequest{GroupID: gen.GroupID, GenerationID: int(gen.ID), MemberID: gen.MemberID, Topics: map[string][]kafka.OffsetCommit{}}
-	for id, next := range last {
-		req.Topics[id.topic] = append(req.Topics[id.topic], kafka.OffsetCommit{Partition: id.partition, Offset: next, Metadata: committedBy})
-	}
-	// The generation may have ended: the brokers accept it until all members have left.
-	resp, err := c.client.OffsetCommit(context.Background(), &req)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, list := range resp.Topics {
-		for _, p := range list {
-			errs = append(errs, p.Error)
-		}
-	}
-	return errors.Join(errs...)
+	return c.client.Commit(context.Background(), gen, last) // also while the collector stops
 }
 
 // findJumps finds what the store has of partitions whose offset another program set, or
@@ -175,36 +137,27 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 	var places []ingest.Source
 	doubt := func(r *partition, before int64) {
 		set = append(set, r)
-		places = append(places, ingest.Source{Topic: r.topic, Partition: uint32(r.partition), Offset: uint64(before)})
+		places = append(places, ingest.Source{Topic: r.Topic, Partition: uint32(r.Number), Offset: uint64(before)})
 	}
-	req := kafka.OffsetFetchRequest{GroupID: c.k.Group, Topics: map[string][]int{}}
-	of := map[partitionOffset]*partition{}
+	var given []brokers.Partition
+	of := map[brokers.Partition]*partition{}
 	for _, r := range readers {
 		switch {
 		case r.next > 0:
-			req.Topics[r.topic] = append(req.Topics[r.topic], r.partition)
-			of[r.id()] = r
+			given = append(given, r.Partition)
+			of[r.Partition] = r
 		case r.next < 0:
 			doubt(r, math.MaxInt64)
 		}
 	}
-	if len(of) > 0 {
-		resp, err := c.client.OffsetFetch(ctx, &req)
-		if err == nil {
-			err = resp.Error
-		}
+	if len(given) > 0 {
+		committed, err := c.client.Committed(ctx, given...)
 		if err != nil {
 			return err
 		}
-		for topic, list := range resp.Topics {
-			for _, o := range list {
-				if o.Error != nil {
-					return o.Error
-				}
-				r := of[partitionOffset{topic, o.Partition, 0}]
-				if r != nil && o.CommittedOffset == r.next && o.Metadata != committedBy {
-					doubt(r, r.next)
-				}
+		for p, offset := range committed {
+			if r := of[p]; r != nil && offset.Next == r.next && !offset.ByCollector {
+				doubt(r, r.next)
 			}
 		}
 	}

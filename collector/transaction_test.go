@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/brokers"
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/kafka/kafkatest"
@@ -134,7 +135,7 @@ func newPartitionReader(t *testing.T, topic string, from int64) *partitionReader
 	transport := &countingTransport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	p := newTestPartition(newTestCollector(t, newFakeStore()), topic, from)
-	p.client = &kafka.Client{Addr: kafka.TCP(cluster.Broker(t).Addr), Timeout: time.Minute, Transport: transport}
+	p.client = &brokers.Client{Kafka: &kafka.Client{Addr: kafka.TCP(cluster.Broker(t).Addr), Timeout: time.Minute, Transport: transport}, Group: topic}
 	return &partitionReader{partition: p, transport: transport, out: make(chan chunk[partitionOffset], 2)}
 }
 
@@ -327,7 +328,7 @@ func TestTopicMadeAgain(t *testing.T) {
 			r.answered = time.Now().Add(-time.Minute)
 		}, []string{another}},
 		{"nothing was read since the start", 100, 100, true, func(_ *testing.T, r *partitionReader) {
-			r.doubtful, r.group = true, r.topic
+			r.doubtful, r.hadOffset = true, true
 		}, []string{another}},
 		{"the topic is the old one", 100, 0, false, func(_ *testing.T, r *partitionReader) { r.doubtful = true }, nil},
 		{"nothing was read, and the group had no offset", 100, 100, false, func(_ *testing.T, r *partitionReader) { r.doubtful = true }, nil},
@@ -403,7 +404,7 @@ func TestLagOfFailingPartition(t *testing.T) {
 		t.Error("the oldest record has no age while the broker is away")
 	}
 	eventually(t, "it grows older", func() bool { return r.metrics.unread.age() > age })
-	r.metrics.unread.ack(r.id(), 5)
+	r.metrics.unread.ack(r.Partition, 5)
 	if age := r.metrics.unread.age(); age != 0 {
 		t.Errorf("with all acknowledged the oldest record is %v old", age)
 	}
@@ -416,7 +417,7 @@ func awaitStable(t *testing.T, topic string, end int64) {
 	r := newPartitionReader(t, topic, 0)
 	eventually(t, "the markers are written", func() bool {
 		resp, err := r.fetchAt(t.Context(), r.next, 1)
-		return err == nil && resp.LastStableOffset == end
+		return err == nil && resp.Stable == end
 	})
 }
 
@@ -425,7 +426,7 @@ func awaitStable(t *testing.T, topic string, end int64) {
 func committedOffset(t *testing.T, m *member, topic string) int64 {
 	t.Helper()
 	r := newPartitionReader(t, topic, 0)
-	resp, err := r.client.OffsetFetch(t.Context(), &kafka.OffsetFetchRequest{GroupID: m.config.Kafka.Group, Topics: map[string][]int{topic: {0}}})
+	resp, err := r.client.Kafka.OffsetFetch(t.Context(), &kafka.OffsetFetchRequest{GroupID: m.config.Kafka.Group, Topics: map[string][]int{topic: {0}}})
 	if err != nil || len(resp.Topics[topic]) != 1 {
 		return -1
 	}
@@ -434,7 +435,7 @@ func committedOffset(t *testing.T, m *member, topic string) int64 {
 
 // newTestPartition returns partition 0 of a topic, for one reader.
 func newTestPartition(c *Collector, topic string, from int64) *partition {
-	return &partition{source: c.source(), partitionOffset: partitionOffset{topic, 0, from}, passed: from, last: -1, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
+	return &partition{source: c.source(), partitionOffset: partitionOffset{brokers.Partition{Topic: topic}, from}, passed: from, last: -1, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
 }
 
 // TestInflatedBatch has a producer send batches of a few KB that would fill the memory

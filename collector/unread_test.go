@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"auditproxy/collector/brokers"
 )
 
 // TestUnread checks the age of what waits in a partition: since it was first seen,
@@ -13,7 +15,7 @@ import (
 func TestUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u unread
-		one, other := partitionOffset{"t", 0, 0}, partitionOffset{"t", 1, 0}
+		one, other := brokers.Partition{Topic: "t", Number: 0}, brokers.Partition{Topic: "t", Number: 1}
 		want := func(what string, age time.Duration) {
 			t.Helper()
 			if got := u.age(); got != age {

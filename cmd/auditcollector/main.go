@@ -14,7 +14,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
-	"auditproxy/collector"
+	"auditproxy/collector/brokers"
 
 	"github.com/spf13/cobra"
 )
@@ -29,7 +29,7 @@ func main() {
 
 // run executes args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
-	collector.BoundBatches()
+	brokers.BoundBatches()
 	// systemd's $STATE_DIRECTORY is this program's own, not the proxy's.
 	a.keys = collectorKeys(cli.StateDir("auditcollector", a.env, os.Getuid()), cli.UserStateDir("auditproxy", a.env, os.Getuid()))
 	root := newRootCmd(a)

@@ -1,4 +1,4 @@
-package collector
+package brokers
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // A batch of a few KB can become gigabytes when it is decompressed: every producer
 // could end all collectors, at the same batch again after each start. So it becomes at
 // most maxInflation times its size, or minInflated, and at most maxInflated bytes; and
-// an answer with fetchBytes of batches at most 64 MiB, but for the smallest. LZ4, which
+// 256 KiB of batches at most 64 MiB, but for the smallest. LZ4, which
 // auditproxy uses, never reaches maxInflation, and it sends batches of 1 MiB.
 const (
 	maxInflation = 256

@@ -1,4 +1,4 @@
-package collector
+package brokers
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 // TestInflationTakesLittleMemory reads batches of which a reader without a bound
 // allocates more than twice what they become, which this one must not reach once.
 func TestInflationTakesLittleMemory(t *testing.T) {
+	BoundBatches()
 	if testing.Short() {
 		t.Skip("it has one goroutine")
 	}

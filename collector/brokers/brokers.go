@@ -1,0 +1,147 @@
+// Package brokers asks Kafka's brokers for what the collector decides by, and decides
+// nothing: which topics and partitions there are, which of them the members of a group
+// have, how far the group is, and what a partition has from an offset on.
+//
+// It owns what is special about these questions: offsets that a collector commits are
+// marked as such, aborted records and markers of transactions are told from others, and
+// batches that become too large when they are decompressed are replaced.
+//
+// The files, from the top: brokers, fetch, inflate, client.
+package brokers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Topics returns the partitions of topics, and which of the topics do not exist.
+func (c *Client) Topics(ctx context.Context, names []string) (partitions map[Partition]bool, missing []string, err error) {
+	resp, err := c.Kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking for topics: %w", err)
+	}
+	partitions = map[Partition]bool{}
+	for _, t := range resp.Topics {
+		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
+			missing = append(missing, t.Name)
+		}
+		for _, p := range t.Partitions {
+			partitions[Partition{t.Name, p.ID}] = true
+		}
+	}
+	return partitions, missing, nil
+}
+
+// Assigned returns the partitions that members of the group have. settled is false while
+// the group assigns them.
+func (c *Client) Assigned(ctx context.Context) (partitions map[Partition]bool, settled bool, err error) {
+	resp, err := c.Kafka.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{c.Group}})
+	if err != nil {
+		return nil, false, err
+	}
+	partitions = map[Partition]bool{}
+	for _, group := range resp.Groups {
+		if group.Error != nil || group.GroupState != "Stable" {
+			return nil, false, group.Error
+		}
+		for _, member := range group.Members {
+			for _, topic := range member.MemberAssignments.Topics {
+				for _, number := range topic.Partitions {
+					partitions[Partition{topic.Topic, number}] = true
+				}
+			}
+		}
+	}
+	return partitions, true, nil
+}
+
+// Leave removes a member from the group, so that the others need not wait until its
+// session ends.
+func (c *Client) Leave(ctx context.Context, memberID string) error {
+	_, err := c.Kafka.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: c.Group, Members: []kafka.LeaveGroupRequestMember{{ID: memberID}}})
+	return err
+}
+
+// committedBy is the metadata of the offsets that a collector commits. Programs that
+// set a group's offsets leave none.
+const committedBy = "auditcollector"
+
+// Commit commits the next offsets of partitions as the member of a generation, and says
+// that a collector did. The generation may have ended: the brokers accept it until all
+// members have left.
+func (c *Client) Commit(ctx context.Context, gen *kafka.Generation, next map[Partition]int64) error {
+	req := kafka.OffsetCommitRequest{GroupID: gen.GroupID, GenerationID: int(gen.ID), MemberID: gen.MemberID, Topics: map[string][]kafka.OffsetCommit{}}
+	for p, offset := range next {
+		req.Topics[p.Topic] = append(req.Topics[p.Topic], kafka.OffsetCommit{Partition: p.Number, Offset: offset, Metadata: committedBy})
+	}
+	resp, err := c.Kafka.OffsetCommit(ctx, &req)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, list := range resp.Topics {
+		for _, p := range list {
+			errs = append(errs, p.Error)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A Committed is the offset that a group has of a partition.
+type Committed struct {
+	Next        int64 // negative: none
+	ByCollector bool  // not by a program that sets offsets
+}
+
+// Committed returns the offsets that the group has of partitions.
+func (c *Client) Committed(ctx context.Context, partitions ...Partition) (map[Partition]Committed, error) {
+	req := kafka.OffsetFetchRequest{GroupID: c.Group, Topics: map[string][]int{}}
+	for _, p := range partitions {
+		req.Topics[p.Topic] = append(req.Topics[p.Topic], p.Number)
+	}
+	resp, err := c.Kafka.OffsetFetch(ctx, &req)
+	if err == nil {
+		err = resp.Error
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := map[Partition]Committed{}
+	for topic, list := range resp.Topics {
+		for _, o := range list {
+			if o.Error != nil {
+				return nil, o.Error
+			}
+			found[Partition{topic, o.Partition}] = Committed{o.CommittedOffset, o.Metadata == committedBy}
+		}
+	}
+	return found, nil
+}
+
+// Bounds are the first offset of a partition and the one after the last.
+type Bounds struct {
+	First, End int64
+	Err        error // they are not known now
+}
+
+// Bounds returns the bounds of partitions, without those that do not exist.
+func (c *Client) Bounds(ctx context.Context, partitions ...Partition) (map[Partition]Bounds, error) {
+	req := kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
+	for _, p := range partitions {
+		req.Topics[p.Topic] = append(req.Topics[p.Topic], kafka.FirstOffsetOf(p.Number), kafka.LastOffsetOf(p.Number))
+	}
+	resp, err := c.Kafka.ListOffsets(ctx, &req)
+	if err != nil {
+		return nil, err
+	}
+	known := map[Partition]Bounds{}
+	for topic, list := range resp.Topics {
+		for _, o := range list {
+			known[Partition{topic, o.Partition}] = Bounds{o.FirstOffset, o.LastOffset, o.Error}
+		}
+	}
+	return known, nil
+}
