@@ -1,6 +1,8 @@
 package alert_test
 
 import (
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +61,85 @@ func TestArrivalAfterOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOneReportForAWrongClock sets a clock back that was two days ahead: what arrives until
+// then is reported once, as a period that has all of it and is after this run's mark, so
+// that readers wait for what is stored next.
+func TestOneReportForAWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		var ahead atomic.Int64
+		ahead.Store(int64(48 * time.Hour))
+		clock := func(c *alert.Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } }
+		e := engine(t, s, "a", clock)
+		stop := start(t, e)
+		wait(t, 5*time.Minute)
+		ahead.Store(0)
+		reports := 0
+		for n := range 3000 {
+			slow, endSlow := e.Begin()
+			wait(t, 10*time.Millisecond)
+			arrived, end := e.Begin()
+			for _, at := range []time.Time{arrived, slow} { // the later insert ends first
+				if err := e.Visible(t.Context(), at); err != nil {
+					t.Fatal(err)
+				}
+				if !s.reported(at) {
+					t.Fatalf("insert %d: its arrival %v is in none of %v", n, at, s.late)
+				}
+				s.mu.Lock()
+				if reports < len(s.late) {
+					reports = len(s.late)
+					if m := s.marks["run a"]; !m.Upto.Before(s.late[reports-1][0]) {
+						t.Errorf("the period begins at %v, and the mark is %v", s.late[reports-1][0], m.Upto)
+					}
+				}
+				s.mu.Unlock()
+			}
+			end([]ingest.Row{})
+			endSlow([]ingest.Row{})
+			wait(t, time.Second)
+		}
+		if reports > 1 {
+			t.Errorf("%d reports, want one", reports)
+		}
+		stop()
+		e = engine(t, s, "b", clock)
+		stop = start(t, e)
+		for range 100 {
+			arrived, end := e.Begin()
+			if err := e.Visible(t.Context(), arrived); err != nil || !s.reported(arrived) {
+				t.Fatalf("Visible = %v of the next run, with arrival %v; reported: %v", err, arrived, s.late)
+			}
+			end([]ingest.Row{})
+			wait(t, time.Second)
+		}
+		if len(s.late) != 1 {
+			t.Errorf("%d reports with those of the next run, want no more", len(s.late))
+		}
+		arrived, end := e.Begin()
+		wait(t, 2*time.Minute) // with the mark where it is
+		if err := e.Visible(t.Context(), arrived); err != nil || len(s.late) != 1 {
+			t.Errorf("Visible = %v with a mark that is kept, reports %v", err, s.late)
+		}
+		end([]ingest.Row{})
+		stop()
+		arrived, end = e.Begin()
+		wait(t, 2*time.Minute)
+		if err := e.Visible(t.Context(), arrived); err != nil || len(s.late) != 2 {
+			t.Errorf("Visible = %v with a mark that is old, reports %v, want one more", err, s.late)
+		}
+		end([]ingest.Row{})
+	})
+}
+
+// reported reports whether an arrival is in a period that was reported as late.
+func (s *fakeStore) reported(arrived time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	arrived = arrived.Truncate(time.Millisecond)
+	return slices.ContainsFunc(s.late, func(p [2]time.Time) bool { return !arrived.Before(p[0]) && !arrived.After(p[1]) })
 }
 
 // TestOthersGetAhead has another run start while one runs whose clock is behind.

@@ -40,9 +40,9 @@ type Keeper interface {
 	SetMarks(ctx context.Context, marks []Mark) error
 	// LatestMark returns the latest time of any mark of a run, also of closed ones.
 	LatestMark(ctx context.Context) (time.Time, error)
-	// InsertLate stores that records became visible which arrived at a time that
-	// readers may have passed. id identifies the report.
-	InsertLate(ctx context.Context, id string, arrived, now time.Time) error
+	// InsertLate stores that records become visible which arrive from one time up to
+	// another, which readers may have passed. id identifies the report.
+	InsertLate(ctx context.Context, id string, from, upto, now time.Time) error
 	// Remember runs a statement that stores what rules have seen, of records that
 	// arrived after one time and up to another. It may be repeated. The database's
 	// name is ${database} in it.
@@ -101,6 +101,7 @@ type Engine struct {
 	lateSaid time.Time            // late arrivals were logged; guarded by mu
 	unclear  bool                 // of a batch, as this run ends, is not known whether it is stored; guarded by mu
 	lates    uint64               // reports of late arrivals; guarded by mu
+	late     period               // reported as a whole; guarded by mu
 	passed   time.Time            // the latest mark of any run, as it was read last; guarded by mu
 	marked   time.Time            // when the mark that was written last was made; guarded by mu
 	number   uint64               // of the last batch; guarded by mu
@@ -118,6 +119,11 @@ type Engine struct {
 	covered map[string]bool  // dead runs from whose marks on the sweep that failed last was to read; of seek's goroutine
 	ahead   map[string]still // open marks that are ahead of this clock, by run; of seek's goroutine
 }
+
+// A period is of arrivals. The zero value has none.
+type period struct{ from, upto time.Time }
+
+func (p period) has(arrived time.Time) bool { return !arrived.Before(p.from) && !arrived.After(p.upto) }
 
 // still is since when a mark is the same.
 type still struct{ at, since time.Time }
@@ -211,16 +217,22 @@ func (e *Engine) setMark(ctx context.Context, closed bool) error {
 }
 
 // lookPassed reads how far the marks of all runs are, so that what arrives here
-// gets a later time, whatever this machine's clock says.
+// gets a later time, whatever this machine's clock says. If they are too far ahead for
+// that, it reports what arrives until then as late.
 func (e *Engine) lookPassed(ctx context.Context) error {
 	passed, err := e.Keeper.LatestMark(ctx)
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if passed.After(e.passed) {
 		e.passed = passed
+	}
+	now := e.clock()
+	far := e.passed.Sub(now) > aheadMost && !e.late.has(now.Truncate(time.Millisecond))
+	e.mu.Unlock()
+	if far { // at once: when no mark says any more how far readers were, the report does
+		return e.reportAhead(ctx)
 	}
 	return nil
 }
@@ -232,24 +244,60 @@ func (e *Engine) lookPassed(ctx context.Context) error {
 // other clocks are far ahead. Then it stores that the records came late. A crash
 // before that leaves them unacknowledged, so they arrive again.
 func (e *Engine) Visible(ctx context.Context, arrived time.Time) error {
+	arrived = arrived.Truncate(time.Millisecond)
 	e.mu.Lock()
 	now := e.Now()
 	age := max(now.Sub(e.marked), now.Round(0).Sub(e.marked.Round(0))) // one of the clocks stands still while a machine sleeps
-	late := age > lapsed || !arrived.Truncate(time.Millisecond).After(e.passed)
-	e.lates++
-	id := fmt.Sprintf("%s %d", e.Name, e.lates)
-	say := late && now.Sub(e.lateSaid).Abs() > time.Minute // after a wrong clock all are late
+	stopped := age > lapsed
+	late := stopped || !arrived.After(e.passed) && !e.late.has(arrived)
+	whole := late && !stopped && e.passed.Sub(arrived) > aheadMost
+	say := late && !whole && now.Sub(e.lateSaid).Abs() > time.Minute
 	if say {
 		e.lateSaid = now
 	}
 	e.mu.Unlock()
-	if !late {
+	switch {
+	case !late:
 		return nil
-	}
-	if say {
+	case whole:
+		return e.reportAhead(ctx)
+	case say:
 		e.Log.Warn("records became visible late; exports read them again", zap.Time("arrived", arrived))
 	}
-	return e.Keeper.InsertLate(ctx, id, arrived, now)
+	return e.insertLate(ctx, period{arrived, arrived})
+}
+
+// insertLate reports a period.
+func (e *Engine) insertLate(ctx context.Context, p period) error {
+	e.mu.Lock()
+	e.lates++
+	id := fmt.Sprintf("%s %d", e.Name, e.lates)
+	e.mu.Unlock()
+	return e.Keeper.InsertLate(ctx, id, p.from, p.upto, e.Now())
+}
+
+// reportAhead reports all that arrives here from now on, up to the latest mark of any
+// run, as late: that mark is of a clock that was far ahead, and a report for each insert
+// would be a row for each until then. Readers read such a period up to the marks of
+// running collectors, so this run's mark must be one before the period.
+func (e *Engine) reportAhead(ctx context.Context) error {
+	if err := e.setMark(ctx, false); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	p := period{e.clock().Truncate(time.Millisecond), e.passed}
+	for _, a := range e.pending {
+		p.from = earliest(p.from, a.at.Truncate(time.Millisecond))
+	}
+	e.mu.Unlock()
+	if err := e.insertLate(ctx, p); err != nil {
+		return err
+	}
+	e.Log.Warn("a clock was ahead; exports read again what arrives until the time that it had", zap.Time("from", p.from), zap.Time("until", p.upto))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.late = p
+	return nil
 }
 
 // Begin is called before records are stored. It returns their arrival time, which

@@ -44,7 +44,7 @@ type fakeStore struct {
 	lasting map[string]alert.Alert // conditions that have not ended
 	inserts int                    // of single findings that are new
 	marks   map[string]alert.Mark
-	late    []time.Time      // arrivals that are reported late
+	late    [][2]time.Time   // periods of arrivals that are reported late
 	asked   []time.Time      // since when
 	asking  func(sql string) // is called while a question is asked; nil: that takes no time
 	answer  []map[string]any
@@ -174,8 +174,8 @@ func (s *fakeStore) LatestMark(ctx context.Context) (latest time.Time, err error
 	return latest, err
 }
 
-func (s *fakeStore) InsertLate(ctx context.Context, _ string, arrived, _ time.Time) error {
-	return s.try(ctx, "late", func() { s.late = append(s.late, arrived) })
+func (s *fakeStore) InsertLate(ctx context.Context, _ string, from, upto, _ time.Time) error {
+	return s.try(ctx, "late", func() { s.late = append(s.late, [2]time.Time{from, upto}) })
 }
 
 func (s *fakeStore) Remember(ctx context.Context, _ string, _, _ time.Time) error {

@@ -38,7 +38,7 @@ func HandOver(ctx context.Context, k Keeper, name string, clock func() time.Time
 		return err // some may be stored; the guard is swept once it is stale
 	}
 	if clock().Sub(began) > lapsed || !arrived.Truncate(time.Millisecond).After(passed) {
-		if err := k.InsertLate(ctx, name, arrived, now); err != nil {
+		if err := k.InsertLate(ctx, name, arrived, arrived, now); err != nil {
 			return fmt.Errorf("handing records over: %w", err)
 		}
 	}

@@ -129,8 +129,9 @@ type Marks interface {
 
 // Lates keeps what became visible late, and who has it.
 type Lates interface {
-	// Late returns the late arrivals that were not sent to a receiver.
+	// Late returns the late arrivals of which not all were sent to a receiver.
 	Late(ctx context.Context, receiver string) ([]Late, error)
+	// LateSent stores how far they were sent.
 	LateSent(ctx context.Context, receiver string, list []Late, now time.Time) error
 }
 
@@ -159,10 +160,13 @@ type Mark struct {
 	At               time.Time
 }
 
-// A Late is a time of which records became visible after readers may have passed it.
+// A Late is a period of arrivals of which records become visible after readers may have
+// passed it. One of a single time is visible; others are read up to Settled, and may end
+// in years: see alert.Engine.
 type Late struct {
-	ID      string
-	Arrived time.Time
+	ID         string
+	From, Upto time.Time
+	Sent       time.Time // up to then; before From: nothing
 }
 
 // A Refused is a record that a receiver refused.

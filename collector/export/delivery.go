@@ -112,7 +112,7 @@ func (d *delivery) pass(ctx context.Context) (more bool, err error) {
 	h := d.e.now()
 	d.mu.Lock()
 	position, epoch, sending := d.mark.Position, d.epoch, d.sending
-	late, asked := d.lateSeen != h.news.Late, d.askedSeen != h.news.Asked
+	late, asked := d.lateOpen || d.lateSeen != h.news.Late, d.askedSeen != h.news.Asked
 	d.mu.Unlock()
 	if !sending || h.upto.IsZero() {
 		return false, nil
@@ -124,7 +124,7 @@ func (d *delivery) pass(ctx context.Context) (more bool, err error) {
 		d.seen(epoch, &d.askedSeen, h.news.Asked)
 	}
 	if late {
-		if err := d.sendLate(ctx); err != nil {
+		if d.lateOpen, err = d.sendLate(ctx); err != nil {
 			return false, err
 		}
 		d.seen(epoch, &d.lateSeen, h.news.Late)

@@ -60,6 +60,8 @@ type delivery struct {
 	good   []receiver.Record // one that the receiver took; none yet
 	streak int               // records that it refused since it took one
 
+	lateOpen bool // late records may come without another report of them
+
 	mu        sync.Mutex // guards all below
 	mark      Mark
 	kept      time.Time // when this collector stored the mark last, by its clock

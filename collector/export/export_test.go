@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -283,7 +284,7 @@ func TestStoreFails(t *testing.T) {
 				wait(t, time.Minute)
 				s.mu.Lock()
 				s.arriveAt(time.Now().Add(-30*time.Second), "late", 1)
-				s.late = append(s.late, export.Late{ID: "1", Arrived: time.Now().Add(-30 * time.Second)})
+				s.late = append(s.late, late("1", time.Now().Add(-30*time.Second)))
 				s.mu.Unlock()
 				wait(t, 2*time.Minute)
 				got := r.take()
@@ -501,6 +502,9 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// late is a report of records that arrived at a time.
+func late(id string, at time.Time) export.Late { return export.Late{ID: id, From: at, Upto: at} }
+
 // TestLate has records become visible behind the position.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -512,7 +516,7 @@ func TestLate(t *testing.T) {
 		s.arriveAt(at, "s", 1, 2)
 		s.arriveAt(at.Add(time.Millisecond), "s", 3) // of another insert, which is not reported
 		s.arriveAt(at.Add(-2*time.Hour), "s", 4)
-		s.late = []export.Late{{ID: "1", Arrived: at.Add(time.Microsecond)}, {ID: "2", Arrived: at.Add(-2 * time.Hour)}}
+		s.late = []export.Late{late("1", at.Add(time.Microsecond)), late("2", at.Add(-2*time.Hour))}
 		s.mu.Unlock()
 		wait(t, 3*time.Second)
 		if diff := cmp.Diff(ids("s", 1, 2), r.take()); diff != "" {
@@ -524,6 +528,53 @@ func TestLate(t *testing.T) {
 		wait(t, time.Minute)
 		if got := r.take(); len(got) > 0 {
 			t.Errorf("sent again: %q", got)
+		}
+		stop()
+	})
+}
+
+// TestLatePeriod has records arrive in periods that are reported as a whole, and far behind
+// the position: each is sent once, although periods overlap, when all that arrived before
+// it can be read, also after a restart and by a receiver that was absent.
+func TestLatePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newFakeStore(), &fakeReceiver{}
+		stop := begin(t, s, "a", map[string]*fakeReceiver{"r": r})
+		wait(t, time.Minute)
+		stop()
+		s.mu.Lock()
+		m := s.marks["r"]
+		m.Position.Arrived = time.Now().Add(48 * time.Hour)
+		s.marks["r"] = m
+		s.mu.Unlock()
+		stop = begin(t, s, "b", map[string]*fakeReceiver{"r": r})
+		wait(t, time.Minute)
+		began := time.Now()
+		for n := range uint64(100) {
+			s.mu.Lock()
+			if n%30 == 0 {
+				s.late = append(s.late, export.Late{ID: fmt.Sprint(n), From: time.Now(), Upto: began.Add(2 * time.Minute)})
+			}
+			s.arriveAt(time.Now(), "s", n)
+			s.mu.Unlock()
+			wait(t, time.Second)
+			switch n {
+			case 50:
+				r.answers(func(context.Context, []receiver.Record) (bool, error) { return false, errors.New("away") })
+			case 60:
+				r.answers(nil)
+			case 80:
+				stop()
+				stop = begin(t, s, "c", map[string]*fakeReceiver{"r": r})
+			}
+		}
+		wait(t, 10*time.Minute)
+		got := r.take()
+		if diff := cmp.Diff(ids("s", numbers(0, 100)...), slices.Compact(slices.Clone(got))); diff != "" || len(got) > 102 {
+			t.Errorf("%d were sent (-want +got)\n%s", len(got), diff)
+		}
+		if left, err := s.Late(t.Context(), "r"); len(left) > 0 || err != nil {
+			t.Errorf("of periods that are over, there is left: %v, %v", left, err)
 		}
 		stop()
 	})
@@ -544,7 +595,7 @@ func TestLateOfClockAhead(t *testing.T) {
 		s.marks["r"] = m
 		at := time.Now().Add(-time.Second)
 		s.arriveAt(at, "s", 1, 2)
-		s.late = []export.Late{{ID: "1", Arrived: at}}
+		s.late = []export.Late{late("1", at)}
 		s.mu.Unlock()
 		stop = begin(t, s, "b", map[string]*fakeReceiver{"r": r})
 		wait(t, 2*time.Minute)

@@ -28,7 +28,7 @@ type fakeStore struct {
 	hold    time.Time // an open mark; zero: none
 	marks   map[string]export.Mark
 	late    []export.Late
-	sent    map[string]bool // receiver and late id
+	sent    map[string]time.Time // how far, by receiver and late id
 	refused map[string]export.Refused
 	broken  map[uint64]bool // numbers of rows that cannot be read
 	reads   int
@@ -37,7 +37,7 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{marks: map[string]export.Mark{}, sent: map[string]bool{}, refused: map[string]export.Refused{}, broken: map[uint64]bool{},
+	return &fakeStore{marks: map[string]export.Mark{}, sent: map[string]time.Time{}, refused: map[string]export.Refused{}, broken: map[uint64]bool{},
 		fails: func(string) error { return nil }, lost: func(string) error { return nil }}
 }
 
@@ -168,7 +168,7 @@ func (s *fakeStore) SetMarks(_ context.Context, marks []export.Mark) error {
 func (s *fakeStore) Late(_ context.Context, to string) (list []export.Late, err error) {
 	err = s.try("late", func() {
 		for _, l := range s.late {
-			if !s.sent[to+" "+l.ID] {
+			if l.Sent = s.sent[to+" "+l.ID]; l.Sent.Before(l.Upto.Truncate(time.Millisecond)) {
 				list = append(list, l)
 			}
 		}
@@ -179,7 +179,7 @@ func (s *fakeStore) Late(_ context.Context, to string) (list []export.Late, err 
 func (s *fakeStore) LateSent(_ context.Context, to string, list []export.Late, _ time.Time) error {
 	return s.try("late sent", func() {
 		for _, l := range list {
-			s.sent[to+" "+l.ID] = true
+			s.sent[to+" "+l.ID] = l.Sent
 		}
 	})
 }

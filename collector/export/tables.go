@@ -102,10 +102,13 @@ func (t Tables) SetMarks(ctx context.Context, marks []Mark) error {
 
 // Late implements Store.
 func (t Tables) Late(ctx context.Context, to string) (list []Late, err error) {
-	sql := "SELECT id, arrived FROM " + t.DB.Name() + ".export_late FINAL WHERE receiver = '' AND id NOT IN (SELECT id FROM " + t.DB.Name() + ".export_late WHERE receiver = ?) ORDER BY at, id"
+	table := t.DB.Name() + ".export_late FINAL"
+	sql := "SELECT l.id, l.arrived, l.upto, s.upto FROM (SELECT id, arrived, upto FROM " + table + " WHERE receiver = '') AS l " +
+		"LEFT JOIN (SELECT id, upto FROM " + table + " WHERE receiver = ?) AS s ON l.id = s.id WHERE s.id = '' OR s.upto < l.upto ORDER BY l.arrived, l.id"
 	err = t.query(ctx, "reading late arrivals", sql, []any{to}, func(r driver.Rows) error {
 		var l Late
-		err := r.Scan(&l.ID, &l.Arrived)
+		err := r.Scan(&l.ID, &l.From, &l.Upto, &l.Sent)
+		l.Sent = zeroTime(l.Sent)
 		list = append(list, l)
 		return err
 	})
@@ -118,9 +121,9 @@ func (t Tables) LateSent(ctx context.Context, to string, list []Late, now time.T
 		return nil
 	}
 	sum := sha256.Sum256(fmt.Append(nil, to, list))
-	err := t.DB.Insert(ctx, "INSERT INTO "+t.DB.Name()+".export_late (id, receiver, arrived, at)", sum[:], func(b driver.Batch) error {
+	err := t.DB.Insert(ctx, "INSERT INTO "+t.DB.Name()+".export_late (id, receiver, arrived, upto, at)", sum[:], func(b driver.Batch) error {
 		for _, l := range list {
-			if err := b.Append(l.ID, to, l.Arrived, now); err != nil {
+			if err := b.Append(l.ID, to, l.From, l.Sent, now); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,23 +72,41 @@ func TestTables(t *testing.T) {
 	}
 
 	for _, id := range []string{"1", "2", "1"} {
-		if err := s.InsertLate(ctx, id, now, now); err != nil {
+		if err := s.InsertLate(ctx, id, now, now, now); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := s.InsertLate(ctx, "3", now, now.Add(48*time.Hour), now); err != nil {
+		t.Fatal(err)
+	}
+	// As older versions do.
+	if err := tables.DB.Conn().Exec(ctx, "INSERT INTO "+tables.DB.Name()+".export_late (id, receiver, arrived, at) VALUES ('0', '', fromUnixTimestamp64Milli(?, 'UTC'), now()), ('0', 'q', fromUnixTimestamp64Milli(?, 'UTC'), now())", now.UnixMilli(), now.UnixMilli()); err != nil {
+		t.Fatal(err)
+	}
 	late, err := tables.Late(ctx, "r")
-	want := []export.Late{{ID: "1", Arrived: now}, {ID: "2", Arrived: now}}
+	want := []export.Late{{ID: "0", From: now, Upto: now}, {ID: "1", From: now, Upto: now}, {ID: "2", From: now, Upto: now}, {ID: "3", From: now, Upto: now.Add(48 * time.Hour)}}
 	if diff := cmp.Diff(want, late); diff != "" || err != nil {
 		t.Errorf("Late: %v (-want +got)\n%s", err, diff)
 	}
-	if err := tables.LateSent(ctx, "r", want[:1], now); err != nil {
+	sent := slices.Clone(want)
+	sent[0].Sent, sent[1].Sent, sent[3].Sent = now, now, now.Add(time.Hour)
+	if err := tables.LateSent(ctx, "r", []export.Late{sent[0], sent[1], sent[3]}, now); err != nil {
 		t.Fatal(err)
 	}
-	if late, err := tables.Late(ctx, "r"); len(late) != 1 || late[0].ID != "2" || err != nil {
-		t.Errorf("Late = %v, %v after one was sent", late, err)
+	late, err = tables.Late(ctx, "r")
+	if diff := cmp.Diff(sent[2:], late); diff != "" || err != nil {
+		t.Errorf("Late, after some was sent: %v (-want +got)\n%s", err, diff)
 	}
-	if late, err := tables.Late(ctx, "q"); len(late) != 2 || err != nil {
-		t.Errorf("Late = %v, %v of another receiver", late, err)
+	late, err = tables.Late(ctx, "q")
+	if diff := cmp.Diff(want[1:], late); diff != "" || err != nil {
+		t.Errorf("Late, of another receiver: %v (-want +got)\n%s", err, diff)
+	}
+	sent[3].Sent = sent[3].Upto
+	if err := tables.LateSent(ctx, "r", []export.Late{sent[3]}, now); err != nil {
+		t.Fatal(err)
+	}
+	if late, err := tables.Late(ctx, "r"); len(late) != 1 || err != nil {
+		t.Errorf("Late = %v, %v after a period was over", late, err)
 	}
 
 	refuse := func(i int) export.Refused {
@@ -116,7 +135,7 @@ func TestTables(t *testing.T) {
 	if len(asked) != 1 || asked[0].Seq != 4 || err != nil {
 		t.Fatalf("Asked = %+v, %v", asked, err)
 	}
-	if n, err := tables.News(ctx, now, now); n.Asked == 0 || n.Late != 2 && n.Late != 3 || err != nil {
+	if n, err := tables.News(ctx, now, now); n.Asked == 0 || n.Late < 4 || n.Late > 5 || err != nil {
 		t.Errorf("News = %+v, %v", n, err)
 	}
 	asked[0].AskedAt, asked[0].SentAt, asked[0].At = time.Time{}, now, now.Add(2*time.Second)

@@ -48,12 +48,16 @@ func (s *Store) LatestMark(ctx context.Context) (latest time.Time, err error) {
 	return latest, clickhouse.Classify("reading marks", row.Scan(&latest))
 }
 
-// InsertLate stores that records became visible which arrived at a time that
-// readers may have passed. id identifies the report.
-func (s *Store) InsertLate(ctx context.Context, id string, arrived, now time.Time) error {
+// InsertLate stores that records become visible which arrive from one time up to
+// another, which readers may have passed. id identifies the report. Retention keeps
+// it while records may arrive then.
+func (s *Store) InsertLate(ctx context.Context, id string, from, upto, now time.Time) error {
+	if upto.After(now) {
+		now = upto
+	}
 	sum := sha256.Sum256([]byte(id))
-	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".export_late (id, receiver, arrived, at)", sum[:], func(b driver.Batch) error {
-		return b.Append(id, "", arrived, now)
+	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".export_late (id, receiver, arrived, upto, at)", sum[:], func(b driver.Batch) error {
+		return b.Append(id, "", from, upto, now)
 	})
 	return clickhouse.Classify("noting late arrivals", err)
 }
