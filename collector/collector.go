@@ -18,7 +18,7 @@
 //
 // The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
 // partition, pipeline, write, config, connect, decoded, dial, metrics, unread,
-// waiting, disk.
+// waiting, ids, disk.
 package collector
 
 import (

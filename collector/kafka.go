@@ -172,7 +172,7 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	ours := map[any]bool{}
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
-			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{brokers.Partition{Topic: topic, Number: a.ID}, a.Offset}, passed: a.Offset, last: -1, fetchBytes: fetchBytes, turn: &turn}
+			r := &partition{source: c.source, client: c.client, ids: &c.ids, partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: topic, Number: a.ID}, next: a.Offset}, passed: a.Offset, last: -1, fetchBytes: fetchBytes, turn: &turn}
 			if a.Offset >= 0 {
 				r.hadOffset = true
 			} else {

@@ -24,6 +24,7 @@ import (
 type partitionOffset struct {
 	brokers.Partition
 	next int64
+	id   brokers.TopicID // of the topic that next is of
 }
 
 // A partition is read by one goroutine, which owns it.
@@ -32,6 +33,8 @@ type partition struct {
 	client *brokers.Client
 	partitionOffset
 	fetchBytes int64
+	ids        *topicIDs
+	old        bool   // the group's offset is of another topic that had its name
 	hadOffset  bool   // the group had an offset of it at the start
 	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
 	wasSet     bool   // another program set the group's offset
@@ -98,6 +101,13 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 	}
 	if p.wasSet {
 		p.pass(ctx, p.takeOffset(), out)
+	}
+	if p.old || isOther(p.id, p.ids.is(p.Topic)) {
+		c, err := p.restart(ctx)
+		p.pass(ctx, c, out)
+		if err != nil {
+			return err
+		}
 	}
 	if p.doubtful || !p.answered.IsZero() && time.Since(p.answered) > doubtAfter {
 		c, err := p.leaveOld(ctx)
@@ -376,21 +386,44 @@ func (p *partition) leaveOld(ctx context.Context) (c chunk[partitionOffset], err
 		return c, fmt.Errorf("comparing the log with what was read of it: %w", err)
 	}
 	if another {
-		first, _, err := p.bounds(ctx)
-		if err != nil {
+		if err := p.lookID(ctx); err != nil {
 			return c, err
 		}
-		p.gap(&c, p.next, logIsAnother)
-		p.next, p.last = first, -1
+		c, err = p.restart(ctx)
 	}
-	p.doubtful, p.answered = false, time.Now()
+	if err == nil {
+		p.doubtful, p.answered = false, time.Now()
+	}
+	return c, err
+}
+
+// restart continues at the start of a topic that was made again.
+func (p *partition) restart(ctx context.Context) (c chunk[partitionOffset], err error) {
+	first, _, err := p.bounds(ctx)
+	if err != nil {
+		return c, err
+	}
+	p.gap(&c, p.next, logIsAnother)
+	p.next, p.last = first, -1
+	p.id, p.old = p.ids.is(p.Topic), false
 	return c, nil
+}
+
+// lookID asks for the id of the topic, which may have been made again: readers of its
+// other partitions need not look.
+func (p *partition) lookID(ctx context.Context) error {
+	ids, err := p.client.TopicIDs(ctx, []string{p.Topic})
+	if err == nil {
+		p.ids.set(p.Topic, ids[p.Topic])
+	}
+	return err
 }
 
 // isAnother reports whether the topic was deleted and made again: then the offsets
 // up to p.next are other records, not read yet. The log tells it by the
 // record that was read last, before the first one by the group's offset, which the
-// brokers delete with the topic. kafka-go does not know the ids of topics.
+// brokers delete with the topic. Brokers before Kafka 2.8 have no ids of topics, and of
+// others they are looked at now and then.
 func (p *partition) isAnother(ctx context.Context) (bool, error) {
 	if p.next <= 0 || p.last < 0 && !p.hadOffset {
 		return false, nil
@@ -439,6 +472,10 @@ func (p *partition) reposition(ctx context.Context) (c chunk[partitionOffset], e
 	case p.next < first:
 		p.gap(&c, first-1, "removed")
 	case p.next > end:
+		if err := p.lookID(ctx); err != nil {
+			return c, err
+		}
+		p.id = p.ids.is(p.Topic)
 		// All lower offsets may be other records now.
 		c.gaps = append(c.gaps, ingest.Gap{Topic: p.Topic, Partition: uint32(p.Number), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: time.Now()})
 		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.Topic), zap.Int("partition", p.Number),

@@ -2,12 +2,14 @@ package collector
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/sink/kafka/kafkatest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
@@ -100,5 +102,50 @@ func TestStopCommits(t *testing.T) {
 	}
 	if r, _ := store.stored(); r == 0 || resp.Topics[topic][0].CommittedOffset != int64(r) {
 		t.Errorf("%d records are stored and %d committed", r, resp.Topics[topic][0].CommittedOffset)
+	}
+}
+
+// TestTopicMadeAgainUnseen deletes a topic and makes it again, with more records than were
+// read of the old one, while its reader waits for the store and so asks for none: all of
+// the new one is read, by the same collector and by one that continues at the offset which
+// was committed after that.
+func TestTopicMadeAgainUnseen(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarted ", restarted), func(t *testing.T) {
+			topic, store, b := newTopic(t, 1), &heldStore{fakeStore: newFakeStore()}, cluster.Broker(t)
+			store.gate.Lock()
+			m := join(t, store, topic, topic)
+			for n := range int32(2) {
+				produce(t, topic, records(int(n)+1, 1)...)
+				eventually(t, "an insert is under way", func() bool { return store.waiting.Load() == n+1 })
+			}
+			produce(t, topic, records(3, 1)...) // for it the reader waits
+			eventually(t, "it is read", func() bool { return m.metrics.waiting.total() == 0 })
+			if err := b.DeleteTopic(t.Context(), topic); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the topic is made again", func() bool { return b.CreateTopic(t.Context(), kafkatest.Topic{Name: topic}) == nil })
+			produce(t, topic, records(101, 20)...)
+			if restarted {
+				m.cancel() // its inserts are committed
+			}
+			store.gate.Unlock()
+			if restarted {
+				m.leave(t)
+				m = join(t, store, topic, topic)
+			}
+			eventually(t, "all of the new topic is stored", func() bool {
+				r, _ := store.stored()
+				return r >= 22
+			})
+			m.leave(t)
+			found := false
+			for g := range store.gaps {
+				found = found || g.Reason == "log is another"
+			}
+			if len(store.gaps) != 1 || !found {
+				t.Errorf("gaps %v, want one that says that the log is another", store.gaps)
+			}
+		})
 	}
 }

@@ -52,7 +52,7 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 		if ctx.Err() != nil || err == nil && !slices.Equal(there, topics) {
 			return
 		}
-		if err != nil || c.removeAssigned(ctx, partitions) != nil {
+		if err != nil || c.lookIDs(ctx, topics) != nil || c.removeAssigned(ctx, partitions) != nil {
 			continue // reading reports it
 		}
 		var names []string
@@ -78,6 +78,15 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 	}
 }
 
+// lookIDs looks whether a topic is another one than it was.
+func (c *consumer) lookIDs(ctx context.Context, topics []string) error {
+	ids, err := c.client.TopicIDs(ctx, topics)
+	for topic, id := range ids {
+		c.ids.see(topic, id)
+	}
+	return err
+}
+
 // removeAssigned removes the partitions that a member of the group has, all while the
 // group assigns them. Its leader may do so while a topic is being made again: kafka-go
 // watches for other partitions than its watcher first saw, not than the leader did.
@@ -95,6 +104,7 @@ type consumer struct {
 	source
 	k         Kafka
 	client    *brokers.Client
+	ids       topicIDs
 	committed map[brokers.Partition]int64                                                 // offsets of this process; owned by the generation that runs
 	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error)         // see Config.Reached
 	missing   *health                                                                     // the topics that do not exist, and partitions that no member has
@@ -104,20 +114,18 @@ type consumer struct {
 
 // commit commits the last of marks of each partition as the member of a generation.
 func (c *consumer) commit(gen *kafka.Generation, marks []partitionOffset) error {
-	last := map[brokers.Partition]int64{}
+	last := map[brokers.Partition]brokers.Offset{}
 	for _, m := range marks { // ascending in each partition
-		last[m.Partition] = m.next
+		last[m.Partition] = brokers.Offset{Next: m.next, ID: m.id}
 	}
 	return c.client.Commit(context.Background(), gen, last) // also while the collector stops
 }
 
-// findJumps finds what the store has of partitions whose offset another program set, or
+// findJumps finds whether the group's offset of a partition is of another topic that had
+// its name, and what the store has of partitions whose offset another program set, or
 // of which the group has none, so that their readers report what they will never read. It
 // tries until ctx ends: nothing could be stored meanwhile.
 func (c *consumer) findJumps(ctx context.Context, readers []*partition) {
-	if c.reached == nil {
-		return
-	}
 	const part = "comparing the group's offsets with what is stored"
 	defer c.health.tell(&c.committed, "", nil)
 	for {
@@ -139,9 +147,11 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 		set = append(set, r)
 		places = append(places, ingest.Source{Topic: r.Topic, Partition: uint32(r.Number), Offset: uint64(before)})
 	}
+	var topics []string
 	var given []brokers.Partition
 	of := map[brokers.Partition]*partition{}
 	for _, r := range readers {
+		topics = append(topics, r.Topic)
 		switch {
 		case r.next > 0:
 			given = append(given, r.Partition)
@@ -150,16 +160,33 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 			doubt(r, math.MaxInt64)
 		}
 	}
+	slices.Sort(topics)
+	ids, err := c.client.TopicIDs(ctx, slices.Compact(topics))
+	if err != nil {
+		return err
+	}
+	for _, r := range readers {
+		r.id, r.old = ids[r.Topic], false
+		c.ids.set(r.Topic, r.id)
+	}
 	if len(given) > 0 {
 		committed, err := c.client.Committed(ctx, given...)
 		if err != nil {
 			return err
 		}
 		for p, offset := range committed {
-			if r := of[p]; r != nil && offset.Next == r.next && !offset.ByCollector {
+			r := of[p]
+			switch {
+			case r == nil || offset.Next != r.next:
+			case !offset.ByCollector:
 				doubt(r, r.next)
+			default:
+				r.old = isOther(offset.ID, r.id)
 			}
 		}
+	}
+	if c.reached == nil {
+		return nil
 	}
 	if len(set) == 0 {
 		return nil

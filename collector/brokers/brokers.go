@@ -2,17 +2,19 @@
 // nothing: which topics and partitions there are, which of them the members of a group
 // have, how far the group is, and what a partition has from an offset on.
 //
-// It owns what is special about these questions: offsets that a collector commits are
-// marked as such, aborted records and markers of transactions are told from others, and
+// It owns what is special about these questions: offsets that a collector commits say so,
+// and of which topic they are, since another one may get its name; aborted records and markers of transactions are told from others, and
 // batches that become too large when they are decompressed are replaced.
 //
-// The files, from the top: brokers, fetch, inflate, client.
+// The files, from the top: brokers, topicid, fetch, inflate, client.
 package brokers
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -65,17 +67,21 @@ func (c *Client) Leave(ctx context.Context, memberID string) error {
 	return err
 }
 
-// committedBy is the metadata of the offsets that a collector commits. Programs that
-// set a group's offsets leave none.
+// committedBy begins the metadata of the offsets that a collector commits; the topic's id
+// follows. Programs that set a group's offsets leave none.
 const committedBy = "auditcollector"
 
-// Commit commits the next offsets of partitions as the member of a generation, and says
+// Commit commits the offsets of partitions as the member of a generation, and says
 // that a collector did. The generation may have ended: the brokers accept it until all
 // members have left.
-func (c *Client) Commit(ctx context.Context, gen *kafka.Generation, next map[Partition]int64) error {
+func (c *Client) Commit(ctx context.Context, gen *kafka.Generation, offsets map[Partition]Offset) error {
 	req := kafka.OffsetCommitRequest{GroupID: gen.GroupID, GenerationID: int(gen.ID), MemberID: gen.MemberID, Topics: map[string][]kafka.OffsetCommit{}}
-	for p, offset := range next {
-		req.Topics[p.Topic] = append(req.Topics[p.Topic], kafka.OffsetCommit{Partition: p.Number, Offset: offset, Metadata: committedBy})
+	for p, o := range offsets {
+		by := committedBy
+		if o.ID != (TopicID{}) {
+			by += " " + hex.EncodeToString(o.ID[:])
+		}
+		req.Topics[p.Topic] = append(req.Topics[p.Topic], kafka.OffsetCommit{Partition: p.Number, Offset: o.Next, Metadata: by})
 	}
 	resp, err := c.Kafka.OffsetCommit(ctx, &req)
 	if err != nil {
@@ -92,8 +98,8 @@ func (c *Client) Commit(ctx context.Context, gen *kafka.Generation, next map[Par
 
 // A Committed is the offset that a group has of a partition.
 type Committed struct {
-	Next        int64 // negative: none
-	ByCollector bool  // not by a program that sets offsets
+	Offset
+	ByCollector bool // not by a program that sets offsets
 }
 
 // Committed returns the offsets that the group has of partitions.
@@ -115,7 +121,12 @@ func (c *Client) Committed(ctx context.Context, partitions ...Partition) (map[Pa
 			if o.Error != nil {
 				return nil, o.Error
 			}
-			found[Partition{topic, o.Partition}] = Committed{o.CommittedOffset, o.Metadata == committedBy}
+			by, id, _ := strings.Cut(o.Metadata, " ")
+			committed := Committed{Offset{Next: o.CommittedOffset}, by == committedBy}
+			if b, err := hex.DecodeString(id); err == nil && len(b) == len(committed.ID) {
+				committed.ID = TopicID(b)
+			}
+			found[Partition{topic, o.Partition}] = committed
 		}
 	}
 	return found, nil

@@ -21,3 +21,13 @@ type Partition struct {
 	Topic  string
 	Number int
 }
+
+// A TopicID is the id of a topic, unlike that of any other, also of one with its name
+// before or after it. The zero value: it is not known.
+type TopicID [16]byte
+
+// An Offset is a place in a partition.
+type Offset struct {
+	Next int64   // negative: none
+	ID   TopicID // of the topic that has it
+}
