@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -31,9 +32,13 @@ const (
 	refused          // a configuration error
 	wrongTable       // rows are refused, except those of the tool that takes names
 	slow             // stored after a while, unless ctx ends first
+	slowWeeks        // no time for rows of more than someWeeks
 	small            // no memory for more than smallBatch rows or dead letters
 	full             // no memory for any row
 )
+
+// someWeeks is of how many weeks a store with little time takes records at once.
+const someWeeks = 4
 
 // smallBatch is how many of them a store with little memory takes at once.
 const smallBatch = 10
@@ -104,6 +109,15 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 		return &ingest.Error{Class: ingest.Configuration, Err: errStore}
 	case full:
 		return &ingest.Error{Class: ingest.Oversize, Err: errStore}
+	case slowWeeks:
+		weeks := map[int64]bool{}
+		for i := range rows {
+			weeks[rows[i].Record.TS.Unix()/(7*24*60*60)] = true
+		}
+		if len(weeks) > someWeeks {
+			wait.For(ctx, 20*time.Second)
+			return fmt.Errorf("inserting: %w", context.DeadlineExceeded)
+		}
 	case small:
 		if len(rows) > smallBatch {
 			return &ingest.Error{Class: ingest.Oversize, Err: errStore}

@@ -62,13 +62,13 @@ func start(t *testing.T, rows int, store *fakeStore) *bench {
 }
 
 // send gives the pipeline a chunk of one record; tool is its tool.
-func (b *bench) send(mark int, tool string) {
+func (b *bench) send(mark int, tool string, change ...func(*audit.Record)) {
 	var c chunk[int]
-	value := line(mark, func(r *audit.Record) {
+	value := line(mark, append(change, func(r *audit.Record) {
 		if r.Tool = tool; tool == hugeTool {
 			r.Args = audit.JSON(`{"text":"` + strings.Repeat("x", 1000+mark) + `"}`)
 		}
-	})
+	})...)
 	c.add(&b.decoder, ingest.Message{Source: ingest.Source{Topic: "t", Offset: uint64(mark)}, Key: []byte(testSession), Value: value})
 	c.mark = mark
 	b.in <- c
@@ -318,6 +318,48 @@ func TestOversizeBatch(t *testing.T) {
 				}
 				if tt.inserts > 0 && store.inserts != tt.inserts {
 					t.Errorf("%d inserts, want %d", store.inserts, tt.inserts)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
+// TestManyWeeks has a producer send records of many weeks: each is a file of several
+// tables, and the store does not take all of them in its time. They are stored in parts
+// of fewer weeks, in about as many inserts as that takes. A store that did not answer for
+// long takes what waited in few inserts.
+func TestManyWeeks(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		faults  []fault
+		always  fault
+		inserts int // that succeed, at most
+	}{
+		{"little time", nil, slowWeeks, 40},
+		{"no answer for long", slices.Repeat([]fault{slowWeeks}, 30), none, 20},
+		{"no answer once", []fault{slowWeeks}, none, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const rows, weeks = 500, 50
+				store := newFakeStore()
+				store.faults, store.always = tt.faults, tt.always
+				b := start(t, rows, store)
+				now := time.Now()
+				for i := 1; i <= rows; i++ {
+					ts := now.Add(-time.Duration(i*7%weeks) * 7 * 24 * time.Hour)
+					b.send(i, goodTool, func(r *audit.Record) { r.TS = ts })
+				}
+				for began := time.Now(); time.Since(began) < time.Hour; <-time.After(time.Second) {
+					after := time.Since(began)
+					failing := slices.ContainsFunc(b.Failing(), func(f Failure) bool { return f.Part == "storing records" })
+					if len(tt.faults) > 1 && after > 30*time.Second && after < 4*time.Minute && !failing {
+						t.Fatalf("after %v without an answer it counts as working", after)
+					}
+				}
+				if r, l := store.stored(); len(b.marks()) != rows || r != rows || l != 0 || store.inserts > tt.inserts {
+					t.Errorf("%d committed, %d records, %d dead letters, %d inserts, want %d, %[5]d, none and at most %d", len(b.marks()), r, l, store.inserts, rows, tt.inserts)
 				}
 				b.end()
 			})

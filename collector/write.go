@@ -1,7 +1,9 @@
 package collector
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -124,11 +126,12 @@ func (w *writer) tellLetters(letters []ingest.DeadLetter) {
 // writeRows stores rows, and returns refused ones as dead letters. The halves
 // of a refused batch are two inserts with their own tokens; a half that is
 // stored twice collapses. whole: rows are not such a half. A batch for which the
-// store lacks memory more than once is halved too: a producer can make one that
-// would stop the collector permanently. So could a single row: one for which the store
+// store lacks memory, or time, more than once is halved too: a producer can make one that
+// would stop the collector permanently, as of records of thousands of days, of which each
+// is a file of several tables. So could a single row: one for which the store
 // lacks memory alone, while it takes others, becomes a dead letter.
 func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time, whole bool) (poisoned []ingest.DeadLetter, ok bool) {
-	var poison, oversize error
+	var poison, oversize, slow error
 	var alone lack
 	ok = w.retry(ctx, "records", func(attempt context.Context) error {
 		poison = nil
@@ -141,6 +144,14 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 			return err
 		}
 		oversize = nil
+		if isTimeout(err) && len(rows) > 1 {
+			if slow != nil {
+				return nil
+			}
+			slow = err
+			return err
+		}
+		slow = nil
 		if ingest.ClassOf(err) == ingest.Oversize && w.isTooLarge(ctx, &rows[0], &alone) {
 			poison = fmt.Errorf("the store lacks memory for this record alone, and takes others: %w", err)
 			return nil
@@ -163,8 +174,16 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 		return nil
 	})
 	switch {
-	case !ok || poison == nil && oversize == nil:
+	case !ok || poison == nil && oversize == nil && slow == nil:
 		return nil, ok
+	case slow != nil && ctx.Err() != nil:
+		return nil, false // a store that does not answer takes no part either
+	case slow != nil:
+		w.log.Warn("store lacks time for a batch; it is inserted in halves", zap.Int("records", len(rows)), zap.Error(slow))
+		const part = "storing records"
+		w.health.tell(&slow, part, slow) // each attempt takes long, and only its end tells
+		defer w.health.tell(&slow, part, nil)
+		byWeek(rows)
 	case oversize != nil:
 		w.log.Warn("store lacks memory for a batch; it is inserted in halves", zap.Int("records", len(rows)), zap.Error(oversize))
 		w.keepSmallest(rows, at)
@@ -181,6 +200,33 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 	}
 	right, ok := w.writeRows(ctx, rows[half:], at, false)
 	return append(left, right...), ok
+}
+
+// isTimeout reports whether the store did not answer in time.
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// byWeek orders rows by the week of their time, by which and by month tables are
+// partitioned, so that a half of them is of about half as many partitions. Rows of one
+// week keep their order.
+func byWeek(rows []ingest.Row) {
+	const week = 7 * 24 * 60 * 60
+	order := make([]int, len(rows)) // of the row that comes to a place
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[a].Record.TS.Unix()/week, rows[b].Record.TS.Unix()/week) })
+	for i := range order { // in place: rows are large
+		first, place := rows[i], i
+		for order[place] != i {
+			from := order[place]
+			rows[place], order[place] = rows[from], place
+			place = from
+		}
+		rows[place], order[place] = first, place
+	}
 }
 
 // writeLetters stores dead letters. As in writeRows, those for which the store lacks
