@@ -3,7 +3,6 @@ package brokers
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -45,6 +44,30 @@ const (
 	maxAnswer = 16 << 20
 )
 
+// afterHeader returns what follows the header of an answer: the number of the request, and
+// fields that every broker may add. nil: it is not whole.
+func afterHeader(answer []byte) []byte {
+	b := answer[min(4, len(answer)):]
+	number := func() uint64 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			b = nil
+			return 0
+		}
+		b = b[size:]
+		return n
+	}
+	for fields := number(); fields > 0 && len(b) > 0; fields-- {
+		number() // of the field
+		if size := number(); size <= uint64(len(b)) {
+			b = b[size:]
+		} else {
+			b = nil
+		}
+	}
+	return b
+}
+
 // RawExchange implements protocol.RawExchanger. It first asks which versions the broker
 // knows: one that does not know a version closes the connection.
 func (r idsRequest) RawExchange(conn io.ReadWriter) (protocol.Message, error) {
@@ -73,20 +96,17 @@ func (r idsRequest) RawExchange(conn io.ReadWriter) (protocol.Message, error) {
 	if err := binary.Read(conn, binary.BigEndian, &size); err != nil {
 		return nil, err
 	}
-	if size < 5 || size > maxAnswer {
+	if size > maxAnswer {
 		return nil, fmt.Errorf("the answer has %d bytes", size)
 	}
 	answer := make([]byte, size)
 	if _, err := io.ReadFull(conn, answer); err != nil {
 		return nil, err
 	}
-	if answer[4] != 0 {
-		return nil, errors.New("the answer's header has fields that are not known")
-	}
 	resp := kmsg.NewPtrMetadataResponse()
 	resp.Version = withIDs
-	if err := resp.ReadFrom(answer[5:]); err != nil { // behind the number of the request and the header's fields
-		return nil, err
+	if err := resp.ReadFrom(afterHeader(answer)); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	ids := idsResponse{}
 	for _, t := range resp.Topics {

@@ -62,3 +62,21 @@ func TestTopicIDs(t *testing.T) {
 		})
 	}
 }
+
+// TestAfterHeader passes over the fields that a broker may add to the header of an answer.
+func TestAfterHeader(t *testing.T) {
+	for _, tt := range []struct{ answer, want string }{
+		{"\x00\x00\x00\x01\x00rest", "rest"},
+		{"\x00\x00\x00\x01\x01\x05\x03abcrest", "rest"},
+		{"\x00\x00\x00\x01\x02\x05\x00\x81\x01\x02abrest", "rest"},
+		{"\x00\x00\x00\x01\x01\x05\x7fabc", ""},
+		{"\x00\x00\x00\x01\xff\xff\xff\xff\x0f\x00\x00", ""},
+		{"\x00\x00\x00\x01\x80", ""},
+		{"\x00\x00", ""},
+		{"", ""},
+	} {
+		if got := afterHeader([]byte(tt.answer)); string(got) != tt.want {
+			t.Errorf("afterHeader(%q) = %q, want %q", tt.answer, got, tt.want)
+		}
+	}
+}
