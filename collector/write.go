@@ -145,10 +145,11 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 		}
 		oversize = nil
 		if isTimeout(err) && len(rows) > 1 {
-			if slow != nil {
+			again := slow != nil || !whole // a half of what was too slow may be so too: that costs others time
+			slow = err
+			if again {
 				return nil
 			}
-			slow = err
 			return err
 		}
 		slow = nil
