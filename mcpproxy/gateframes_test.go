@@ -136,7 +136,7 @@ func TestPolicyHoldsInEveryFrame(t *testing.T) {
 				forbidding[`{"version":"1","default":"allow","hide":[`+string(name)+`]}`] = []string{tool}
 			}
 			reads["bytewise"] = bytewise(f.B64)
-			for i := 1; i < len(f.B64); i += 1 + len(f.B64)/8 {
+			for i := 1; i < len(f.B64) && !testing.Short(); i += 1 + len(f.B64)/8 {
 				reads[fmt.Sprint("cut at ", i)] = [][]byte{f.B64[:i], f.B64[i:]}
 			}
 		}
