@@ -9,13 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/internal/diskfull"
+
 	"golang.org/x/sys/unix"
 )
 
 // Ask writes a question, whole or not at all. Its id must be new.
 func (d *Dir) Ask(q *Question) error {
 	if err := d.ask(q); err != nil {
-		return fmt.Errorf("asking question %q: %w", q.ID, err)
+		return fmt.Errorf("asking question %q: %w", q.ID, diskfull.WithRemedy(err))
 	}
 	return nil
 }

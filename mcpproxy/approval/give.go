@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"auditproxy/internal/diskfull"
 )
 
 // Give answers a question that Waiting returned. Errors are *Gone, *Answered,
@@ -13,7 +15,7 @@ import (
 // the answer counts; see Taken.
 func (d *Dir) Give(q *Question, a Answer) error {
 	if err := d.give(q, a); err != nil {
-		return fmt.Errorf("answering: %w", err)
+		return fmt.Errorf("answering: %w", diskfull.WithRemedy(err))
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/mcpproxy/policy"
 
 	"golang.org/x/sys/unix"
@@ -265,7 +266,7 @@ func (s *Store) open() error {
 			return fmt.Errorf("%w: %w", policy.ErrCounter, err)
 		}
 		if err := s.create(); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%w: %w", policy.ErrFull, err)
+			return fmt.Errorf("%w: %w", policy.ErrFull, diskfull.WithRemedy(err))
 		}
 	}
 }
@@ -313,7 +314,7 @@ func (s *Store) sweep(now time.Time) {
 // openDir makes and checks the directory.
 func (s *Store) openDir() error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: %w", policy.ErrFull, err)
+		return fmt.Errorf("%w: %w", policy.ErrFull, diskfull.WithRemedy(err))
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(s.dir, &st); err != nil {
@@ -390,7 +391,7 @@ func (s *Store) write(n int, key string, c policy.Count) error {
 		if n == len(s.have) {
 			s.file.Truncate(int64((n + 1) * slotSize)) // a part may be written; if this fails, the file is torn
 		}
-		return fmt.Errorf("%w: %w", policy.ErrFull, err)
+		return fmt.Errorf("%w: %w", policy.ErrFull, diskfull.WithRemedy(err))
 	}
 	if n == len(s.have) {
 		s.have = append(s.have, slot{})

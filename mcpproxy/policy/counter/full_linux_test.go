@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	fresh := counter.New(counters, "new")
 	defer fresh.Close()
-	if ok, err := count(fresh, time.Unix(600, 0), 2); ok || !errors.Is(err, policy.ErrFull) {
+	if ok, err := count(fresh, time.Unix(600, 0), 2); ok || !errors.Is(err, policy.ErrFull) || !strings.Contains(err.Error(), "free space there") {
 		t.Errorf("a new counter: got %v, %v", ok, err)
 	}
 	for i := range 2 {

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"time"
 
+	"auditproxy/internal/diskfull"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -223,17 +225,8 @@ func Space(dir string) (Room, error) {
 	}
 }
 
-// IsFull reports whether err means a full disk, as opposed to a failing
-// device. EFBIG is not here: another file can still grow.
-func IsFull(err error) bool {
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
-}
+// IsFull reports whether err means a full disk, as opposed to a failing device.
+func IsFull(err error) bool { return diskfull.Is(err) }
 
-// WithRemedy says in an error about a full disk what to do. Some file systems are full
-// of files while they have space.
-func WithRemedy(err error) error {
-	if !IsFull(err) {
-		return err
-	}
-	return fmt.Errorf("%w: free space there, or inodes if df -i shows that none are left", err)
-}
+// WithRemedy says in an error about a full disk what to do.
+func WithRemedy(err error) error { return diskfull.WithRemedy(err) }
