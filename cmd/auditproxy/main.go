@@ -22,7 +22,9 @@ const systemConfig = "/etc/auditproxy/config.yaml"
 func main() {
 	a := newApp(streams{os.Stdin, os.Stdout, os.Stderr}, os.Environ())
 	a.systemConfig = systemConfig
-	os.Exit(a.run(context.Background(), os.Args[1:]))
+	code := a.run(context.Background(), os.Args[1:])
+	os.Stdout.Close() // a read that hangs in the kernel may keep the process; its client sees the end
+	os.Exit(code)
 }
 
 // run executes args and returns the exit code.

@@ -18,6 +18,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
@@ -148,7 +149,7 @@ func (l *loader) readUserFile() {
 // readFile reads one file with a viper of its own, which keeps its values apart
 // from those in force.
 func (l *loader) readFile(src Source, required bool) {
-	text, err := readLimited(src.Name)
+	text, err := readWithin(src.Name)
 	if errors.Is(err, fs.ErrNotExist) && !required {
 		return
 	}
@@ -186,6 +187,29 @@ func (l *loader) readFile(src Source, required bool) {
 
 // names returns the names of all keys.
 func (l *loader) names() []string { return slices.Sorted(maps.Keys(l.byName)) }
+
+// silent is how long a file may take to be read.
+const silent = 10 * time.Second
+
+// readWithin is readLimited for a file whose read may not end: one of a file server that
+// does not answer, or a FIFO that nobody writes to.
+func readWithin(path string) ([]byte, error) {
+	type outcome struct {
+		text []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		text, err := readLimited(path)
+		done <- outcome{text, err}
+	}()
+	select {
+	case o := <-done:
+		return o.text, o.err
+	case <-time.After(silent):
+		return nil, fmt.Errorf("no answer within %v: check that it is a file, and its file system", silent)
+	}
+}
 
 // readLimited keeps a file that never ends from filling the memory.
 func readLimited(path string) ([]byte, error) {

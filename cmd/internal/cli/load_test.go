@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 // testKeys has a key of each kind.
@@ -378,5 +379,31 @@ func TestErr(t *testing.T) {
 	want := "the configuration has 2 problems:\n  flag --mode: mode: unknown key\n  flag --mode: mode: unknown key"
 	if got := (Problems{one, one}).Err().Error(); got != want {
 		t.Errorf("Err of two = %q, want %q", got, want)
+	}
+}
+
+// TestLoadReadWithoutEnd reads a FIFO that nobody writes to; a file server that does not
+// answer looks the same.
+func TestLoadReadWithoutEnd(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := unix.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := readWithin(file)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if err == nil || !strings.Contains(err.Error(), "no answer within 10s: check that it is a file") {
+			t.Errorf("got %v, want an error that says what hangs", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the read does not end")
+	}
+	if f, err := os.OpenFile(file, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil { // ends the reader
+		f.Close()
 	}
 }

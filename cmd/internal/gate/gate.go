@@ -63,8 +63,28 @@ func LoadNamed(file string, r risk.Config) (Loaded, error) {
 }
 
 // Load reads and compiles the policy. The error of one that does not load is, or
-// wraps, a *policy.Error.
+// wraps, a *policy.Error. A read that does not end, as of a file server that does not
+// answer, is an error after 10 s.
 func (c Config) Load() (Loaded, error) {
+	done := make(chan outcome, 1)
+	go func() {
+		l, err := c.load()
+		done <- outcome{loaded: l, err: err}
+	}()
+	select {
+	case o := <-done:
+		return o.loaded, o.err
+	case <-time.After(silent):
+		return Loaded{}, c.noAnswer()
+	}
+}
+
+// noAnswer is the error of a read that does not end.
+func (c Config) noAnswer() error {
+	return fmt.Errorf("reading policy %q: no answer within %v: check its file system", c.File, silent)
+}
+
+func (c Config) load() (Loaded, error) {
 	l := Loaded{Source: c.File}
 	r := c.Risk
 	if c.File != "" {
@@ -223,7 +243,7 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 			read() // or, while one goes on, when that ends
 		case <-slow.C:
 			reading = false
-			s.take(Loaded{}, fmt.Errorf("reading policy %q: no answer within %v: check its file system", c.File, silent), changed)
+			s.take(Loaded{}, c.noAnswer(), changed)
 			if !since.IsZero() {
 				defers()
 			}
@@ -258,7 +278,7 @@ func (c Config) reread(w *fsnotify.Watcher, number int, done chan<- outcome) {
 	if w != nil {
 		_ = w.Add(filepath.Dir(c.File))
 	}
-	l, err := c.Load()
+	l, err := c.load()
 	done <- outcome{number, l, err}
 }
 

@@ -189,6 +189,27 @@ func TestCheckEachRead(t *testing.T) {
 	}
 }
 
+// TestLoadReadWithoutEnd lets the first read wait, as a file server that does not answer does.
+func TestLoadReadWithoutEnd(t *testing.T) {
+	t.Parallel()
+	answers := make(chan struct{})
+	t.Cleanup(func() { close(answers) })
+	file := filepath.Join(t.TempDir(), "policy.json")
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := Config{File: file, Check: func(string) error { <-answers; return nil }}.Load()
+		loaded <- err
+	}()
+	select {
+	case err := <-loaded:
+		if err == nil || !strings.Contains(err.Error(), "no answer within 10s: check its file system") {
+			t.Errorf("got %v, want an error that says what hangs", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("Load does not end")
+	}
+}
+
 // TestWatchReadWithoutEnd lets a read wait, as a file server that does not answer
 // does: it is reported, Watch ends all the same, and a policy that is there when the
 // read ends, or that is written meanwhile, comes into force.
