@@ -2,6 +2,8 @@ package risk
 
 import (
 	"strings"
+
+	"auditproxy/mcpproxy/risk/detector"
 )
 
 // An argument says how to look at the value of a name. The zero value is that
@@ -141,6 +143,18 @@ func argumentOf(name []byte) (arg argument) {
 		return variables | encoded
 	case "text", "input", "code", "query", "stdin":
 		return typed
+	}
+	return 0
+}
+
+// operatorDoes judges an operator of MongoDB that has the server run code, or that replaces
+// a collection.
+func operatorDoes(name string) detector.Set {
+	switch name {
+	case "$where", "$function", "$accumulator":
+		return detector.PrivilegeEscalation
+	case "$out":
+		return detector.SQLUnfiltered
 	}
 	return 0
 }

@@ -1,6 +1,9 @@
 package risk
 
-import "auditproxy/schemas/audit"
+import (
+	"auditproxy/mcpproxy/risk/service"
+	"auditproxy/schemas/audit"
+)
 
 // A Tool is a compiled definition. It is immutable.
 type Tool struct {
@@ -14,7 +17,7 @@ type Tool struct {
 	setsEnv    bool // it sets environment variables
 	setsOption bool // it sets options, whose values can be commands
 	schema     schema
-	special    special
+	special    service.Tool
 	configured map[string]argument // by the operator
 }
 
@@ -84,7 +87,7 @@ func (a *Assessor) compile(name string, definition []byte) *Tool {
 		}
 	}
 	t.special = specialOf(split, called.category)
-	t.special.relays = audit.Relays(name)
+	t.special.Relays = audit.Relays(name)
 	for _, w := range split {
 		switch w.word {
 		case "buffer", "clipboard", "stdin", "tty", "pty":

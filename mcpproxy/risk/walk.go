@@ -9,6 +9,7 @@ import (
 	"auditproxy/mcpproxy/risk/command/place"
 	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/mcpproxy/risk/environment"
+	"auditproxy/mcpproxy/risk/service"
 	"auditproxy/mcpproxy/risk/target"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
@@ -25,11 +26,11 @@ func (w *walk) arguments(t *Tool, i int) int {
 		if i = w.object(i, t, 0, &has); i < 0 {
 			return -1
 		}
-		if t.special.program != "" {
+		if t.special.Program != "" {
 			w.runsProgram(t, from)
 		}
 		w.special(t, from)
-		if t.special.relays {
+		if t.special.Relays {
 			w.relayed(from, t)
 		}
 	}
@@ -62,6 +63,9 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		w.push(lit.Inner, 0)
 		name := w.decodedName(lit)
 		arg := w.member(t, name, has)
+		if len(name) > 1 && name[0] == '$' {
+			w.found(operatorDoes(view(name)))
+		}
 		if of&variables != 0 && environment.Loaded(view(name)) {
 			w.found(detector.EnvironmentName)
 		}
@@ -463,13 +467,29 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 		w.found(detector.EnvironmentName)
 	}
 	isOption := arg&setting != 0 && t.setsOption // for a shell, or a hook of tmux, or a format
-	isCommand := arg&(commandLine|program) != 0 || arg&typed != 0 && (t.executes || t.special.database && isStatement(v)) || isOption
-	if isCommand {
-		w.command(v, len(v))
-		if (arg&statement != 0 || arg&(typed|commandLine) != 0 && t.special.database) && command.Matters(v) {
-			w.argv = appendQuoted(append(w.argv[:0], "psql -c"...), v)
-			w.command(view(w.argv), maxJoined)
+	line, isStatement := v, false                // behind comments of SQL, which are patterns of files for a shell
+	queries := t.special.Database || t.special.Queries
+	if arg&statement != 0 || arg&typed != 0 && queries {
+		if rest, ok := service.Statement(v); ok {
+			line, isStatement = rest, true
 		}
+	}
+	isCommand := arg&(commandLine|program) != 0 || arg&typed != 0 && (t.executes || t.special.Graph || isStatement) || isOption
+	if isCommand {
+		if t.executes || arg&typed == 0 || !t.special.Graph && !t.special.Queries || t.special.Database {
+			w.command(line, len(v))
+		}
+		if arg&statement != 0 || arg&(typed|commandLine) != 0 && t.special.Database || isStatement {
+			w.argv = appendQuoted(append(w.argv[:0], "psql -c"...), v)
+			w.command(view(w.argv), len(w.argv))
+		}
+		if t.special.Graph {
+			w.argv = appendQuoted(append(w.argv[:0], "cypher-shell"...), v)
+			w.command(view(w.argv), len(w.argv))
+		}
+	}
+	if arg&address != 0 {
+		w.found(service.AddressDoes(v))
 	}
 	if i := bytes.IndexByte(s, '#'); i >= 0 && (isOption || !isCommand) {
 		w.format(v[i:])

@@ -302,7 +302,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.otherVCS(name, args)
 	case "gh", "glab": // infra.GivesAccess
 	case "psql", "mysql", "mariadb", "sqlite3", "sqlite", "duckdb", "clickhouse-client", "clickhouse", "sqlcmd", "cqlsh", "usql", "pgcli", "mycli", "litecli",
-		"cockroach", "snowsql", "isql", "sqlplus", "beeline", "hive", "presto", "trino", "bq", "impala-shell", "mongo", "mongosh", "redis-cli", "valkey-cli", "keydb-cli", "influx", "spark-sql":
+		"cockroach", "snowsql", "isql", "sqlplus", "beeline", "hive", "presto", "trino", "bq", "impala-shell", "mongo", "mongosh", "redis-cli", "valkey-cli", "keydb-cli", "influx", "spark-sql", "cypher-shell":
 		code.Database(s.Shell, name, args, in)
 	case "dropdb", "dropuser", "pg_dropcluster", "mysqladmin", "pg_resetwal", "dropcluster":
 		p := shell.ParseFlags(args, "hpUuP", "host port username user password maintenance-db")

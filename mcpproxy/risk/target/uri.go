@@ -4,9 +4,15 @@ import (
 	"strings"
 )
 
-// CutFile cuts the scheme of a file URI.
+// CutFile cuts the scheme of a file URI, and that before it with which a browser shows its
+// source.
 func CutFile(s string) (rest string, ok bool) {
-	const scheme = "file:"
+	const scheme, source = "file:", "view-source:"
+	if len(s) > len(source) && s[len(source)-1] == ':' && strings.EqualFold(s[:len(source)], source) {
+		if rest, ok := CutFile(s[len(source):]); ok {
+			return rest, true
+		}
+	}
 	if len(s) < len(scheme) || !strings.EqualFold(s[:len(scheme)], scheme) {
 		return s, false
 	}

@@ -15,7 +15,7 @@
 // that runs the code.
 //
 // The files, from the top: database, powershell, code, sends, source, sql,
-// outside, condition.
+// outside, function, cypher, effect, condition.
 package code
 
 import (

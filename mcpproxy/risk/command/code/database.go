@@ -15,6 +15,8 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 	files := false
 	var short, long string
 	switch name {
+	case "cypher-shell":
+		short, long = "aupdfP", "address username password database file param format encryption"
 	case "psql", "usql", "pgcli", "duckdb":
 		short, long = "cdhpUfvLoPFRT", "command dbname host port username file set variable output"
 	case "mysql", "mariadb", "mycli":
@@ -57,7 +59,18 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 			if newSource(s, st.Text).has(mongoDrop) {
 				s.Add(detector.SQLUnfiltered)
 			}
+			if shell.HasAny(st.Text, "$where", "$function", "$accumulator", "mapReduce") {
+				s.Add(detector.PrivilegeEscalation) // code that the server runs
+			}
 			Judge(s, "node", st.Text)
+		}
+		return
+	case "cypher-shell":
+		for _, a := range p.Args {
+			Cypher(s, a.Text)
+		}
+		if in.Kind == shell.Text {
+			Cypher(s, in.Text)
 		}
 		return
 	case "sqlite3", "sqlite", "litecli":
@@ -111,7 +124,27 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 	}
 }
 
-var mongoDrop = pattern{lazyregexp.New(`\.(?:dropDatabase|drop|dropCollection|dropUser|dropIndexes)\s*\(|\.(?:remove|deleteMany)\s*\(\s*(?:\{\s*\}\s*)?\)|\bshutdownServer\b|\.updateMany\s*\(\s*\{\s*\}`), 2}
+var mongoDrop = pattern{lazyregexp.New(`\.(?:dropDatabase|drop|dropCollection|dropUser|dropIndexes)\s*\(|\.(?:remove|deleteMany)\s*\(\s*(?:\{\s*\}\s*)?\)|\bshutdownServer\b|\bshutdown["']?\s*:\s*(?:1|true)|\b(?:dropDatabase|drop)["']?\s*:\s*(?:1|["'])|["']?\$out["']?\s*:|\.updateMany\s*\(\s*\{\s*\}`), 2}
+
+// redisSetting judges a setting of Redis that decides what it writes, loads or lets in.
+func redisSetting(s *shell.Shell, name, value string) {
+	switch name {
+	case "dir", "dbfilename":
+		s.Add(detector.Persistence) // the next save writes a file of the caller's choice
+	case "requirepass", "masterauth":
+		if value == "" {
+			s.Add(detector.ProtectionOff)
+		}
+	case "protected-mode":
+		if value == "no" {
+			s.Add(detector.ProtectionOff)
+		}
+	case "enable-module-command", "enable-debug-command", "enable-protected-configs":
+		if value != "no" {
+			s.Add(detector.ProtectionOff)
+		}
+	}
+}
 
 func redis(s *shell.Shell, p *shell.Flags) {
 	for i, a := range p.Args {
@@ -127,11 +160,31 @@ func redis(s *shell.Shell, p *shell.Flags) {
 				s.Add(detector.SQLUnfiltered)
 			}
 		case "CONFIG":
-			if strings.EqualFold(p.Arg(i+1), "set") && shell.OneOf(strings.ToLower(p.Arg(i+2)), "dir", "dbfilename") {
-				s.Add(detector.Persistence) // the next save writes a file of the caller's choice
+			if strings.EqualFold(p.Arg(i+1), "set") {
+				redisSetting(s, strings.ToLower(p.Arg(i+2)), strings.ToLower(p.Arg(i+3)))
 			}
 			continue
+		case "MODULE":
+			if strings.HasPrefix(strings.ToUpper(p.Arg(i+1)), "LOAD") {
+				s.Add(detector.PrivilegeEscalation)
+			}
+		case "SLAVEOF", "REPLICAOF":
+			if p.Arg(i+2) != "" && !strings.EqualFold(p.Arg(i+1), "no") {
+				s.Add(detector.SQLUnfiltered) // the other host's data replace all
+			}
+		case "MIGRATE":
+			if i == 0 && p.Arg(2) != "" {
+				s.Add(detector.Exfiltration)
+			}
+		case "ACL":
+			if strings.EqualFold(p.Arg(i+1), "setuser") && p.Arg(i+3) != "" {
+				s.Add(detector.Persistence)
+			}
 		case "EVAL":
+			Judge(s, "lua", p.Arg(i+1))
+			if shell.HasAny(p.Arg(i+1), "os.execute", "io.popen", "package.loadlib") {
+				s.Add(detector.PrivilegeEscalation)
+			}
 			continue
 		}
 		if strings.Contains(strings.ToUpper(a.Text), "FLUSHALL") {

@@ -1,7 +1,6 @@
 package code
 
 import (
-	"path"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -25,10 +24,6 @@ func Leaves(line string) bool {
 	return false
 }
 
-// maxArguments is how many words behind a procedure are its arguments, so that a
-// statement that has thousands of procedures takes no time for each.
-const maxArguments = 64
-
 // outside judges the words of one statement that makes the database's server do
 // something outside of the database: run a command, load code, write a file, send
 // something, or stop.
@@ -44,7 +39,7 @@ func outside(s *shell.Shell, words []string) {
 				s.Add(detector.PrivilegeEscalation)
 				runs(s, rest)
 			}
-		case "SP_OACREATE", "XP_REGWRITE", "LOAD_EXTENSION":
+		case "SP_OACREATE", "XP_REGWRITE", "XP_REGREAD", "XP_INSTANCE_REGREAD", "XP_REGDELETEVALUE", "XP_REGDELETEKEY", "XP_SERVICECONTROL", "LOAD_EXTENSION":
 			if called {
 				s.Add(detector.PrivilegeEscalation)
 			}
@@ -122,8 +117,10 @@ func outside(s *shell.Shell, words []string) {
 			if next == "(" && (strings.HasPrefix(w, "UTL_HTTP.") || strings.HasPrefix(w, "UTL_TCP.") || strings.HasPrefix(w, "UTL_SMTP.") || strings.HasPrefix(w, "SYS.UTL_HTTP.")) {
 				s.Add(detector.Exfiltration)
 			}
+			functions(s, words, i, name, rest)
 		}
 	}
+	servers(s, words)
 	switch first {
 	case "ATTACH":
 		writes(s, at(words, 1))
@@ -220,40 +217,6 @@ func reveals(words []string) (d detector.Set) {
 	return d
 }
 
-// writes judges a file that the server writes: where, and as what.
-func writes(s *shell.Shell, word string) {
-	file, ok := strings.CutPrefix(word, "'")
-	if !ok || file == "" || file == ":memory:" {
-		return
-	}
-	if strings.HasPrefix(file, `\\`) || strings.HasPrefix(file, "//") {
-		s.Add(detector.Exfiltration)
-		return
-	}
-	file = strings.ReplaceAll(file, `\`, "/")
-	s.WriteTo(shell.Field{Text: file})
-	switch strings.ToLower(path.Ext(file)) {
-	case ".php", ".phtml", ".php5", ".jsp", ".jspx", ".asp", ".aspx", ".cfm", ".cgi", ".so", ".dll", ".sh", ".bat", ".ps1", ".vbs", ".pem", ".pub":
-		s.Add(detector.Persistence) // a page or a library that a server runs
-	}
-}
-
-// reads judges a file that the server reads.
-func reads(s *shell.Shell, word string) {
-	if file, ok := strings.CutPrefix(word, "'"); ok {
-		s.Open(shell.Field{Text: file})
-	}
-}
-
-// runs judges the texts among words as commands.
-func runs(s *shell.Shell, words []string) {
-	for _, w := range words {
-		if text, ok := strings.CutPrefix(w, "'"); ok {
-			s.Run(text, shell.Stream{})
-		}
-	}
-}
-
 // opensServer reports whether a setting of SQL Server lets statements run commands or
 // code, or read other servers.
 func opensServer(words []string) bool {
@@ -274,24 +237,6 @@ func isUntrusted(language string) bool {
 		return true
 	}
 	return false
-}
-
-// hasText reports whether a word is one of the texts, which are in lower case.
-func hasText(words []string, texts ...string) bool {
-	for _, w := range words {
-		if shell.OneOf(strings.ToLower(strings.TrimPrefix(w, "'")), texts...) { // a shell drops quotes
-			return true
-		}
-	}
-	return false
-}
-
-// lastPart returns a name without the database and the schema before it.
-func lastPart(word string) string {
-	if strings.HasPrefix(word, "'") {
-		return word
-	}
-	return word[strings.LastIndexByte(word, '.')+1:]
 }
 
 func isNumber(word string) bool { return word != "" && strings.Trim(word, "0123456789") == "" }

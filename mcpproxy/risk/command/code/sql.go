@@ -94,8 +94,13 @@ func SQL(s *shell.Shell, text string) {
 			if cmd, ok := strings.CutPrefix(line, `\!`); ok {
 				s.Run(cmd, shell.Stream{})
 			}
-			if cmd, ok := strings.CutPrefix(line, `\g |`); ok {
-				s.Run(cmd, shell.Stream{})
+			for _, to := range [...]string{`\g`, `\o`, `\w`} {
+				if cmd, ok := strings.CutPrefix(strings.TrimPrefix(line, to), " |"); ok {
+					s.Run(cmd, shell.Stream{})
+				}
+			}
+			if rest, ok := strings.CutPrefix(line, `\copy `); ok {
+				SQL(s, "COPY "+rest)
 			}
 			i += len(line)
 		case trigger.IsWordByte(c):
@@ -115,11 +120,7 @@ func SQL(s *shell.Shell, text string) {
 			i++
 		case c == '.' && (i == 0 || text[i-1] == '\n'):
 			line, _, _ := strings.Cut(text[i:], "\n")
-			for _, run := range [...]string{".shell ", ".system ", ".sh "} {
-				if cmd, ok := strings.CutPrefix(line, run); ok {
-					s.Run(cmd, shell.Stream{})
-				}
-			}
+			dotCommand(s, line)
 			i += len(line)
 		default:
 			if len(words) > 2 && strings.IndexByte("+-*/%|&!~^", c) >= 0 {

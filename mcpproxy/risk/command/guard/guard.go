@@ -139,7 +139,7 @@ func stealsCredentials(name string, args []shell.Field) bool {
 	case "curl", "wget", "http", "https", "xh", "fetch", "iwr", "irm", "invoke-webrequest", "invoke-restmethod":
 		for _, a := range args {
 			text := strings.ToLower(a.Text)
-			if isMetadata(text) && shell.HasAny(text, "credential", "token", "user-data", "identity", "/iam") {
+			if IsMetadata(text) && shell.HasAny(text, "credential", "token", "user-data", "identity", "/iam") {
 				return true
 			}
 		}
@@ -147,8 +147,8 @@ func stealsCredentials(name string, args []shell.Field) bool {
 	return false
 }
 
-// isMetadata reports whether an address is one at which a cloud gives a machine its
+// IsMetadata reports whether an address is one at which a cloud gives a machine its
 // credentials.
-func isMetadata(address string) bool {
+func IsMetadata(address string) bool {
 	return shell.HasAny(address, "169.254.169.254", "169.254.170.2", "metadata.google.internal", "100.100.100.200", "fd00:ec2::254")
 }

@@ -84,7 +84,7 @@ func awsAccess(s *shell.Shell, args []shell.Field) {
 		if verb == "put-public-access-block" && strings.Contains(strings.ToLower(shell.Join(args)), "false") {
 			s.Add(detector.PermissionsAll)
 		}
-		if policy := spaceless(value("policy")); verb == "put-bucket-policy" && (strings.Contains(policy, `"Principal":"*"`) || strings.Contains(policy, `"AWS":"*"`)) {
+		if policy := spaceless(value("policy")); verb == "put-bucket-policy" && (strings.Contains(policy, `"Allow"`) || !strings.Contains(policy, `"Deny"`)) && (strings.Contains(policy, `"Principal":"*"`) || strings.Contains(policy, `"AWS":"*"`)) {
 			s.Add(detector.PermissionsAll)
 		}
 	case "organizations":

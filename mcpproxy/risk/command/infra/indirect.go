@@ -27,6 +27,8 @@ func Indirect(s *shell.Shell, name string, args []shell.Field) {
 		d, is = detector.RemoteExec, fetches() && shell.HasAny(text(), "--update", "--download")
 	case "winrm":
 		d, is = detector.RemoteExec, shell.HasAny(text(), "invoke create")
+	case "curl", "http", "xh":
+		d, is = detector.SQLUnfiltered, shell.HasAny(text(), "_delete_by_query") && shell.HasAny(text(), "match_all")
 	case "certreq":
 		d, is = detector.Exfiltration, fetches() && shell.HasAny(text(), "-post", "/post")
 	case "datasvcutil":
