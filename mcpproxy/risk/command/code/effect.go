@@ -32,7 +32,12 @@ func writes(s *shell.Shell, word string) {
 
 // reads judges a file that the server reads.
 func reads(s *shell.Shell, word string) {
-	if file, ok := strings.CutPrefix(word, "'"); ok {
+	file, ok := strings.CutPrefix(word, "'")
+	switch {
+	case !ok:
+	case strings.HasPrefix(file, `\\`):
+		s.Add(detector.Exfiltration) // the server logs in at another host
+	default:
 		s.Open(shell.Field{Text: file})
 	}
 }

@@ -78,7 +78,7 @@ func functions(s *shell.Shell, words []string, i int, name string, rest []string
 		s.Add(detector.Exfiltration)
 	}
 	switch {
-	case strings.HasPrefix(words[i], "UTL_FILE."), strings.HasPrefix(words[i], "DBMS_JAVA"), words[i] == "DBMS_XSLPROCESSOR.CLOB2FILE":
+	case strings.HasPrefix(words[i], "UTL_FILE."), strings.HasPrefix(words[i], "DBMS_JAVA"), words[i] == "DBMS_XSLPROCESSOR.CLOB2FILE", strings.HasPrefix(words[i], "OS_COMMAND."):
 		s.Add(detector.PrivilegeEscalation)
 	case strings.HasPrefix(words[i], "UTL_INADDR."), words[i] == "DBMS_LDAP.INIT":
 		s.Add(detector.Exfiltration)
@@ -105,6 +105,10 @@ func servers(s *shell.Shell, words []string) {
 	case "CREATE", "ALTER":
 		for i, w := range words {
 			switch w {
+			case "JAVA":
+				if shell.OneOf(at(words, i+1), "SOURCE", "CLASS") {
+					s.Add(detector.PrivilegeEscalation)
+				}
 			case "WRAPPER":
 				if lastPart(at(words, i+1)) == "FILE_FDW" {
 					s.Add(detector.PrivilegeEscalation)

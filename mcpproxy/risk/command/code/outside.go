@@ -18,7 +18,7 @@ func Leaves(line string) bool {
 		return shell.HasAny(rest, "xp_", "sp_")
 	case "SELECT", "select":
 		return strings.Contains(rest, "(") || strings.Contains(strings.ToUpper(rest), "INTO ")
-	case "COPY", "BACKUP", "ATTACH", "LOAD", "SET", "INSTALL":
+	case "COPY", "BACKUP", "RESTORE", "ATTACH", "LOAD", "SET", "INSTALL":
 		return strings.Contains(rest, "'")
 	}
 	return false
@@ -78,7 +78,7 @@ func outside(s *shell.Shell, words []string) {
 				s.Add(detector.Persistence)
 			}
 		case "XP_DIRTREE", "XP_FILEEXIST", "XP_SUBDIRS":
-			if called && strings.HasPrefix(next, `'\`) {
+			if called && (strings.HasPrefix(next, `'\`) || strings.HasPrefix(next, "'//")) {
 				s.Add(detector.Exfiltration) // the server logs in at another host
 			}
 		case "PG_TERMINATE_BACKEND":
@@ -112,6 +112,8 @@ func outside(s *shell.Shell, words []string) {
 		case "DISK":
 			if first == "BACKUP" {
 				writes(s, at(words, i+2))
+			} else if first == "RESTORE" {
+				reads(s, at(words, i+2))
 			}
 		default:
 			if next == "(" && (strings.HasPrefix(w, "UTL_HTTP.") || strings.HasPrefix(w, "UTL_TCP.") || strings.HasPrefix(w, "UTL_SMTP.") || strings.HasPrefix(w, "SYS.UTL_HTTP.")) {
@@ -201,7 +203,7 @@ func reveals(words []string) (d detector.Set) {
 			switch lastPart(table) {
 			case "PG_SHADOW", "PG_AUTHID":
 				d |= detector.CredentialRead
-			case "SQL_LOGINS", "SYSLOGINS", "DBA_USERS", "GLOBAL_PRIV":
+			case "SQL_LOGINS", "SYSLOGINS", "SYSXLOGINS", "DBA_USERS", "GLOBAL_PRIV":
 				if named {
 					d |= detector.CredentialRead
 				}

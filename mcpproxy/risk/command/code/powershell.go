@@ -49,8 +49,12 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 		s.Add(detector.Shutdown)
 	case "remove-itemproperty":
 		s.Add(detector.ForcedDelete)
-	case "stop-process", "spps", "taskkill":
-		if strings.Contains(text, "-force") || strings.Contains(text, "/f") {
+	case "stop-process", "spps": // which does not ask the process
+		if !strings.Contains(text, "-whatif") {
+			s.Add(detector.Kill)
+		}
+	case "taskkill":
+		if strings.Contains(text, "/f") {
 			s.Add(detector.Kill)
 		}
 	case "stop-service":

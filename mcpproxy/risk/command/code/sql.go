@@ -70,19 +70,15 @@ func SQL(s *shell.Shell, text string) {
 			if c == '[' {
 				closing = ']'
 			}
-			n := strings.IndexByte(text[i+1:], closing)
-			if n < 0 {
-				n = len(text) - i - 2
-			}
-			if c == '\'' && len(words) > 0 && (shell.OneOf(words[len(words)-1], "EXECUTE", "IMMEDIATE", "EXEC", "PREPARE", "SP_EXECUTESQL") ||
-				words[len(words)-1] == "N" && len(words) > 1 && lastPart(words[len(words)-2]) == "SP_EXECUTESQL") {
-				SQL(s, text[i+1:i+1+max(n, 0)])
+			inner, end := quotation(text[i+1:], closing)
+			if c == '\'' && takesStatement(words) {
+				SQL(s, inner)
 			}
 			if c == '\'' && len(words) > 0 && shell.OneOf(words[len(words)-1], "PROGRAM", "XP_CMDSHELL") {
-				s.Run(text[i+1:i+1+max(n, 0)], shell.Stream{})
+				s.Run(inner, shell.Stream{})
 			}
-			words = append(words, "'"+text[i+1:i+1+max(n, 0)])
-			i += max(n, 0) + 2
+			words = append(words, "'"+inner)
+			i += 1 + end
 		case c == '$' && strings.HasPrefix(text[i:], "$$"):
 			i += 2 // the body of DO or of a function
 			end()
@@ -137,10 +133,53 @@ func SQL(s *shell.Shell, text string) {
 	}
 }
 
+// takesStatement reports whether a text behind words is a statement that is run.
+func takesStatement(words []string) bool {
+	n := len(words)
+	if n == 0 {
+		return false
+	}
+	switch last := words[n-1]; {
+	case last == "N":
+		return n > 1 && lastPart(words[n-2]) == "SP_EXECUTESQL"
+	case last == "(" || last == ",":
+		for i := n - 1; i >= max(1, n-6); i-- { // OPENQUERY(server, 'select 1')
+			if words[i] == "(" {
+				return shell.OneOf(words[i-1], "OPENQUERY", "QUERY_TO_XML", "EXEC", "EXECUTE")
+			}
+		}
+		return false
+	default:
+		return shell.OneOf(last, "EXECUTE", "IMMEDIATE", "EXEC", "PREPARE", "SP_EXECUTESQL")
+	}
+}
+
+// quotation returns what is in a quotation, behind its first quote, and the index after it.
+// A single quote that is doubled is one of the text.
+func quotation(text string, closing byte) (inner string, end int) {
+	n := strings.IndexByte(text, closing)
+	if n < 0 {
+		return text, len(text) + 1
+	}
+	if closing != '\'' || n+1 == len(text) || text[n+1] != closing {
+		return text[:n], n + 1
+	}
+	b := append([]byte(nil), text[:n]...)
+	for i := n; i < len(text); i++ {
+		if text[i] == closing {
+			if i++; i == len(text) || text[i] != closing {
+				return string(b), i
+			}
+		}
+		b = append(b, text[i])
+	}
+	return string(b), len(text) + 1
+}
+
 // Statement judges a command whose name is a word of SQL, in capitals.
 func Statement(s *shell.Shell, name string, args []shell.Field) bool {
 	switch name {
-	case "CREATE", "EXEC", "EXECUTE", "CALL", "COPY", "BACKUP", "ATTACH", "LOAD", "SET", "INSTALL", "SHUTDOWN", "SELECT", "INSERT":
+	case "CREATE", "EXEC", "EXECUTE", "CALL", "COPY", "BACKUP", "RESTORE", "ATTACH", "LOAD", "SET", "INSTALL", "SHUTDOWN", "SELECT", "INSERT":
 	default:
 		return false
 	}

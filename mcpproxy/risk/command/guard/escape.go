@@ -29,7 +29,7 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 		}
 	case "chroot":
 		root := path.Clean(verb(args, 0))
-		bad = strings.HasSuffix(root, "/proc/1/root") || shell.OneOf(root, "/host", "/hostfs", "/host_root", "/host-root", "/rootfs", "/mnt/host", "/mnt/root")
+		bad = strings.HasSuffix(root, "/proc/1/root") || strings.HasPrefix(root, "/host") || shell.OneOf(root, "/rootfs", "/mnt/host", "/mnt/root")
 	case "insmod", "kextload":
 		bad = verb(args, 0) != ""
 	case "kldload":

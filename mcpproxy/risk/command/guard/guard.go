@@ -42,6 +42,9 @@ func Judge(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	if stealsCredentials(name, args) {
 		s.Add(detector.CredentialRead)
 	}
+	if name == "passwd" && in.Kind != shell.None && in.Kind != shell.Empty {
+		s.Add(detector.Persistence) // a password is set without its owner
+	}
 }
 
 // publishes reports whether a command gives what is in a directory to everybody, as a
@@ -91,6 +94,9 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		return len(args) > 0
 	case "reg":
 		hive := strings.ToLower(shell.Join(args[min(1, len(args)):]))
+		if strings.EqualFold(verb(args, 0), "query") && shell.HasAny(hive, "/f pass", "/f pwd", "/v defaultpassword", "/v password") {
+			return true
+		}
 		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && shell.HasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", "hklmsystem", `machine\sam`, `machine\security`)
 	case "procdump", "procdump64", "rundll32", "dumpert", "nanodump":
 		text := strings.ToLower(shell.Join(args))
@@ -139,6 +145,9 @@ func stealsCredentials(name string, args []shell.Field) bool {
 	case "curl", "wget", "http", "https", "xh", "fetch", "iwr", "irm", "invoke-webrequest", "invoke-restmethod":
 		for _, a := range args {
 			text := strings.ToLower(a.Text)
+			if before, after, ok := strings.Cut(text, "/secrets"); ok && strings.Contains(before, "/api/v1") && (after == "" || after[0] == '/' || after[0] == '?') {
+				return true // of a cluster
+			}
 			if IsMetadata(text) && shell.HasAny(text, "credential", "token", "user-data", "identity", "/iam") {
 				return true
 			}

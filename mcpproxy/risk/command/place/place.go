@@ -66,6 +66,9 @@ func IsCredential(name string) bool {
 		return true
 	case oneOf(base, "environ", "mem") && strings.HasPrefix(name, "/proc/"):
 		return true
+	case in("/etc/kubernetes") && (oneOf(base, "admin.conf", "super-admin.conf", "kubelet.conf", "scheduler.conf", "controller-manager.conf") || strings.HasSuffix(base, ".key")),
+		in("/etc/rancher") && oneOf(base, "k3s.yaml", "rke2.yaml"), in("/var/lib/rancher") && oneOf(base, "node-token", "token"), in("/var/lib/kubelet") && base == "kubeconfig":
+		return true
 	}
 	return oneOf(path.Clean(name), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/master.passwd", "/etc/krb5.keytab", "/run/secrets", "/etc/shadow-") || strings.HasPrefix(name, "/run/secrets/") || strings.HasPrefix(name, "/var/run/secrets/") ||
 		strings.HasPrefix(name, "/etc/ssh/ssh_host_") && strings.HasSuffix(name, "_key")
