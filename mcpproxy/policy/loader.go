@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"auditproxy/schemas/escape"
 )
 
 // Limits of a policy, so that a hostile file costs little.
@@ -232,17 +234,11 @@ func (l *loader) mention(n *node, where string) {
 		if strings.ContainsAny(n.text, "*?") {
 			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: names are compared as they are: %q is no pattern", where, short(n.text)))
 		}
-		if isMixed(n.text) {
+		if escape.IsMixed(n.text) {
 			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: %s has letters that look like others", where, strconv.QuoteToASCII(short(n.text))))
 		}
 		l.policy.mentions = append(l.policy.mentions, mention{n, where})
 	}
-}
-
-// isMixed reports whether a name has letters of ASCII and of another script than the Latin one.
-func isMixed(name string) bool {
-	ascii := func(r rune) bool { return 'a' <= r|0x20 && r|0x20 <= 'z' }
-	return strings.ContainsFunc(name, ascii) && strings.ContainsFunc(name, func(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) })
 }
 
 // pattern checks a regular expression. The sum of their sizes is bounded, since

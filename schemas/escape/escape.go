@@ -60,6 +60,43 @@ func Text(text string) string {
 	return text
 }
 
+// Name is Text for a name. In one that IsMixed, letters that are not of ASCII become
+// escapes too: a person would read another name.
+func Name(name string) string {
+	if !IsMixed(name) {
+		return Text(name)
+	}
+	var dst []byte
+	from := 0
+	for i, r := range name {
+		if r < utf8.RuneSelf || !unicode.IsLetter(r) {
+			continue
+		}
+		dst = appendText(dst, name[from:i])
+		if r <= 0xFFFF {
+			dst = appendHex(append(dst, `\u`...), r, 4)
+		} else {
+			dst = appendHex(append(dst, `\U`...), r, 8)
+		}
+		from = i + utf8.RuneLen(r)
+	}
+	return string(appendText(dst, name[from:]))
+}
+
+// IsMixed reports whether a name has letters of ASCII and of another script than the Latin
+// one: some look like others.
+func IsMixed(name string) bool {
+	ascii, other := false, false
+	for _, r := range name {
+		if r < utf8.RuneSelf {
+			ascii = ascii || 'a' <= r|0x20 && r|0x20 <= 'z'
+		} else {
+			other = other || unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r)
+		}
+	}
+	return ascii && other
+}
+
 // AppendJSON is Text for JSON on one line, which stays the same JSON:
 // characters that must not reach a terminal are inside strings there, and
 // become their escapes. Bytes that are not UTF-8 become U+FFFD.

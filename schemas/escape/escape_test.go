@@ -33,6 +33,24 @@ func TestText(t *testing.T) {
 }
 
 // harmless reports whether s is on one line and moves nothing.
+// TestName checks that a name with letters that look like others is not shown as another one.
+func TestName(t *testing.T) {
+	for name, want := range map[string]string{
+		"send_keys":      "send_keys",
+		"s\u0435nd_keys": `s\u0435nd_keys`,
+		"r\u03bfom\n":    `r\u03bfom\n`,
+		"suche_größe":    "suche_größe",
+		"поиск":          "поиск",
+		"検索":             "検索",
+		"a\\\u0430":      `a\\\u0430`,
+		"a\U0001d41a":    `a\U0001d41a`,
+	} {
+		if got := escape.Name(name); got != want {
+			t.Errorf("Name(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
 func harmless(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control)

@@ -11,6 +11,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy/approval"
+	"auditproxy/schemas/escape"
 )
 
 // List prints the calls that wait, the oldest first, and returns how many.
@@ -168,7 +169,7 @@ func (s *Session) entry(e shownEntry, loc *time.Location) error {
 		return terminal.PrintJSON(s.cfg.Stdout, e)
 	}
 	l := terminal.Line{Colour: s.cfg.Colour}
-	l.Put(terminal.Bold, e.Tool)
+	l.PutSafe(terminal.Bold, escape.Name(e.Tool))
 	server := "every server"
 	if e.ServerKey != "" {
 		server = "server " + e.ServerKey

@@ -118,7 +118,7 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 	}
 	l := &terminal.Line{Colour: s.cfg.Colour}
 	l.PutSafe(terminal.Plain, "  ")
-	l.Put(terminal.Bold, clip(c.Subject()))
+	l.PutSafe(terminal.Bold, escape.Name(clip(c.Subject())))
 	if c.Target != "" {
 		l.Put(terminal.Plain, " "+clip(c.Target))
 	}
@@ -138,7 +138,7 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 		l = &terminal.Line{Colour: s.cfg.Colour}
 		l.PutSafe(terminal.Plain, "    operations")
 		for _, name := range c.Operations {
-			l.Put(terminal.Bold, "  "+clip(name))
+			l.PutSafe(terminal.Bold, "  "+escape.Name(clip(name)))
 		}
 		if c.MoreOperations > 0 {
 			l.PutSafe(terminal.Alarm, fmt.Sprintf("  and %d more", c.MoreOperations))

@@ -155,7 +155,7 @@ func message(t testing.TB, request []byte) string {
 }
 
 // labels begin the lines of a question about one call.
-var labels = []string{"tool", "method", "target", "operations", "arguments", "risk", "detected", "rule", "reason", "asked by", "server", "question"}
+var labels = []string{"tool", "method", "target", "operations", "risk", "detected", "arguments", "rule", "reason", "asked by", "server", "question"}
 
 // own is what a line has outside of backticks.
 var own = regexp.MustCompile("^(|client |user |host |process | in |, | and [0-9]+ more( characters)?|, and [0-9]+ more)*$")
@@ -165,7 +165,7 @@ var own = regexp.MustCompile("^(|client |user |host |process | in |, | and [0-9]
 func checkLines(t testing.TB, s string) {
 	t.Helper()
 	lines := strings.Split(s, "\n")
-	if lines[0] != "auditproxy asks: may this call run?" {
+	if !regexp.MustCompile(`^auditproxy asks: may this call run( \([a-z_]+(: [a-z_]+(, [a-z_]+)*)?\))?\?$`).MatchString(lines[0]) {
 		t.Errorf("the first line is %q", lines[0])
 	}
 	rest := labels
@@ -191,6 +191,19 @@ func checkLines(t testing.TB, s string) {
 
 func TestLinesCannotBeForged(t *testing.T) {
 	checkLines(t, message(t, elicitation.AppendRequest(nil, "2025-11-25", "x", questions()["hostile"])))
+}
+
+// TestDangerIsFirst checks that long arguments push nothing out of a window, and that a name
+// looks like no other.
+func TestDangerIsFirst(t *testing.T) {
+	q := &approval.Question{Calls: []approval.Call{{Method: "tools/call", Tool: "s\u0435nd_keys", Operations: []string{"kill_s\u0435rver"},
+		Args: audit.JSON(`{"a":"` + strings.Repeat("x", 900) + `"}`), Risk: `{"category":"destructive","level":"critical"}`, Detections: `[{"detector":"recursive_delete","at":"args.keys"}]`}}}
+	s := message(t, elicitation.AppendRequest(nil, "2025-11-25", "x", q))
+	head, _, _ := strings.Cut(s, "- arguments")
+	want := "auditproxy asks: may this call run (destructive: recursive_delete)?\n\n- tool: `s\\u0435nd_keys`\n- operations: `kill_s\\u0435rver`\n- risk: `destructive`, `critical`\n- detected: `recursive_delete` in `args.keys`\n"
+	if head != want {
+		t.Errorf("before the arguments is %q, want %q", head, want)
+	}
 }
 
 func TestQuestionIsBounded(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -19,6 +20,7 @@ const (
 	maxArgs   = 1000
 	maxEach   = 300 // the arguments of one of several calls
 	maxFound  = 8   // detections
+	maxFirst  = 3   // of them in the first line
 )
 
 // appendMessage appends what a person reads: a line for each fact, with a label
@@ -38,11 +40,11 @@ func appendMessage(dst []byte, q *approval.Question) []byte {
 	}
 	n := len(calls) + more
 	if n == 1 {
-		dst = append(dst, "auditproxy asks: may this call run?\n"...)
+		dst = append(appendDanger(append(dst, "auditproxy asks: may this call run"...), calls), "?\n"...)
 	} else {
 		dst = append(dst, "auditproxy asks: may these "...)
 		dst = strconv.AppendInt(dst, int64(n), 10)
-		dst = append(dst, " calls run? They run together or not at all.\n"...)
+		dst = append(appendDanger(append(dst, " calls run"...), calls), "? They run together or not at all.\n"...)
 	}
 	for i := range calls {
 		dst = appendCall(dst, &calls[i], n > 1)
@@ -70,6 +72,34 @@ func appendMessage(dst []byte, q *approval.Question) []byte {
 	return bytes.TrimSuffix(dst, []byte("\n"))
 }
 
+// appendDanger appends what the first line says of the most dangerous call, which is the
+// first, in words of the proxy: a person in a hurry reads no other line.
+func appendDanger(dst []byte, calls []approval.Call) []byte {
+	if len(calls) == 0 {
+		return dst
+	}
+	r, err := audit.ParseRisk(calls[0].Risk)
+	if err != nil || !isWord(r.Category) {
+		return dst
+	}
+	dst = append(append(dst, " ("...), r.Category...)
+	found, _ := audit.ParseDetections(calls[0].Detections)
+	before := ": "
+	for i, d := range bySight(found) {
+		if i == maxFirst || !isWord(d.Detector) || slices.ContainsFunc(bySight(found)[:i], func(o audit.Detection) bool { return o.Detector == d.Detector }) {
+			break
+		}
+		dst = append(append(dst, before...), d.Detector...)
+		before = ", "
+	}
+	return append(dst, ')')
+}
+
+// isWord reports whether a text is one of the proxy's words.
+func isWord(text string) bool {
+	return text != "" && len(text) <= 32 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") == ""
+}
+
 func appendCall(dst []byte, c *approval.Call, several bool) []byte {
 	dst = append(dst, '\n')
 	args := maxArgs
@@ -80,16 +110,16 @@ func appendCall(dst []byte, c *approval.Call, several bool) []byte {
 		dst = append(dst, ":\n"...)
 	}
 	if c.Tool != "" {
-		dst = appendText(dst, "tool", c.Tool, maxValue)
+		dst = appendLine(dst, "tool", escape.Name(c.Tool), maxValue)
 	}
 	if c.Tool == "" || c.Method != "tools/call" {
 		dst = appendText(dst, "method", c.Method, maxValue)
 	}
 	dst = appendText(dst, "target", c.Target, maxValue)
 	dst = appendOperations(dst, c)
-	dst = appendJSON(dst, "arguments", c.Args, args)
 	dst = appendRisk(dst, c.Risk)
 	dst = appendDetections(dst, c.Detections)
+	dst = appendJSON(dst, "arguments", c.Args, args) // long ones push the rest out of a window
 	dst = appendText(dst, "rule", c.Rule, maxValue)
 	return appendText(dst, "reason", c.Reason, maxReason)
 }
@@ -98,7 +128,9 @@ func appendCall(dst []byte, c *approval.Call, several bool) []byte {
 func appendOperations(dst []byte, c *approval.Call) []byte {
 	from := len(dst)
 	for _, name := range c.Operations {
-		dst = appendPart(dst, "", name)
+		if name != "" {
+			dst = appendValue(append(dst, ", "...), escape.Name(name), maxValue)
+		}
 	}
 	return labelled(appendMore(dst, c.MoreOperations), from, "operations")
 }
