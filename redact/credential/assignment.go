@@ -5,12 +5,11 @@ import (
 
 	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
-	"auditproxy/redact/call"
-	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/login"
 	"auditproxy/redact/names"
 	"auditproxy/redact/prose"
+	"auditproxy/redact/sql"
 )
 
 // maxPlain limits the values, in bytes, that can be plain though their names are those of
@@ -20,7 +19,7 @@ const maxPlain = 256
 // assigned finds the value of NAME=value and NAME: value, where the separator
 // is at i, at any level of strings in strings.
 func (s *Scanner) assigned(i int) lex.Span {
-	name, first := s.nameBefore(i)
+	name, first := s.values.NameBefore(s.from, i)
 	if i+1 == s.password.From || s.tupled(i) {
 		return lex.Span{}
 	}
@@ -54,7 +53,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return lex.Span{From: i + 2, To: lex.CredentialEnd(s.text, i+2)}
 	}
 	if s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' {
-		if v := s.outputs(name, first, i); v.From < v.To {
+		if v := s.settings.Output(name, first, i); v.From < v.To {
 			return v
 		}
 	}
@@ -84,7 +83,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 			return lex.Span{From: i + n, To: i + len(key)}
 		}
 	}
-	decoded := s.unescaped(name)
+	decoded := s.values.Unescaped(name)
 	if i < s.pair && names.RoleOf(decoded) == names.ValueRole {
 		return s.values.Value(i + 1)
 	}
@@ -98,14 +97,19 @@ func (s *Scanner) assigned(i int) lex.Span {
 			s.found, s.unordered = append(s.found, lex.Span{From: first, To: first + len(name)}), true
 			return lex.Span{}
 		}
-		if v := s.asKey(name, first, i); v.From < v.To {
+		if v := s.settings.OfUser(name, i); v.From < v.To {
 			return v
+		}
+		if s.text[i] == '=' && sql.IsPragma(s.text, name, first) {
+			return s.values.Value(i + 1)
 		}
 		var buf [names.MaxPairName]byte
 		if name := about.Requoted(buf[:0], s.text, s.from, first, i); len(name) > 0 && s.sensitive(name, names.NoWhole) {
 			return s.values.Value(i + 1)
 		}
-		if v := s.setting(name, first, i); v.From < v.To {
+		before := len(s.found)
+		found, v := s.settings.Find(s.found, name, first, i)
+		if s.found, s.unordered = found, s.unordered || len(found) > before; v.From < v.To {
 			return v
 		}
 		if names.RoleOf(decoded) == names.NameRole {
@@ -200,38 +204,6 @@ func (s *Scanner) behindScheme(v lex.Span) lex.Span {
 	return s.values.Line(v.To + 1)
 }
 
-// asKey finds SECRET in PRAGMA key = 'SECRET' and, in a configuration of curl, in
-// user = "NAME:SECRET", where the separator is at i.
-func (s *Scanner) asKey(name []byte, first, i int) lex.Span {
-	t := s.text
-	if t[i] != '=' {
-		return lex.Span{}
-	}
-	switch string(name) {
-	case "user", "proxy-user", "--user", "-u":
-		from := i + 1
-		for from < len(t) && from-i < maxGap && t[from] == ' ' {
-			from++
-		}
-		if from == len(t) || lex.Classes[t[from]]&lex.IsQuote == 0 {
-			return lex.Span{}
-		}
-		v := s.values.ShortValue(i + 1)
-		if v.From >= v.To {
-			return lex.Span{}
-		}
-		user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
-		if !ok || len(user) == 0 || len(secret) == 0 || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) || lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
-			return lex.Span{} // a group
-		}
-		return lex.Span{From: v.From + len(user) + 1, To: v.To}
-	}
-	if s.isPragma(name, first) {
-		return s.values.Value(i + 1)
-	}
-	return lex.Span{}
-}
-
 // joinedStrings widens a string by those that an operator, a method or a line break joins
 // to it, "SE" + "CRET", and a word by the line behind a backslash.
 func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
@@ -270,19 +242,6 @@ const maxPrivate = 8 << 10
 
 // maxPieces is of how many strings a secret is joined.
 const maxPieces = 16
-
-// isPragma reports whether the name that starts at first is the key of SQLCipher:
-// PRAGMA key.
-func (s *Scanner) isPragma(name []byte, first int) bool {
-	if at := bytes.LastIndexByte(name, '.'); at >= 0 {
-		name = name[at+1:]
-	}
-	if len(name) < 3 || len(name) > len("hexrekey") || !lex.HasFoldSuffix(name, "key") {
-		return false
-	}
-	before := bytes.TrimRight(s.text[max(0, first-maxGap):first], " \t")
-	return lex.HasFoldSuffix(before, "pragma")
-}
 
 // wide finds the value behind the colon or the equals sign of Asia at i.
 func (s *Scanner) wide(i int) lex.Span {
@@ -365,69 +324,6 @@ func (s *Scanner) typed(kind []byte, first int) []byte {
 	return t[from:to]
 }
 
-// called finds SECRET in password("SECRET") and login("NAME", "SECRET"), where
-// the parenthesis is at i.
-func (s *Scanner) called(i int) lex.Span {
-	t := s.text
-	if i+1 == len(t) {
-		return lex.Span{}
-	}
-	from := i
-	for from > s.from && i-from <= names.MaxPairName && (lex.Classes[t[from-1]]&lex.IsName != 0 && t[from-1] != '.' || t[from-1] == '!' && from == i) {
-		from--
-	}
-	name := t[from:i]
-	if len(name) < 2 || len(name) > names.MaxPairName {
-		return lex.Span{}
-	}
-	known := false
-	if s.found, known = call.Find(s.found, &s.values, &s.name, s.from, from, i); known {
-		s.unordered = true
-		return lex.Span{}
-	}
-	if bytes.HasSuffix(bytes.TrimRight(t[max(0, from-4):from], " "), []byte("|")) {
-		return lex.Span{} // a filter of a template
-	}
-	quote := i + 1
-	some := lex.After(t, quote, "Some(")
-	if some > 0 && some < len(t) {
-		quote = some
-	}
-	quote += lex.PrefixLen(t[quote:])
-	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || about.IsGetter(name) {
-		return lex.Span{}
-	}
-	login := lex.HasFoldSuffix(name, "login") || lex.HasFoldSuffix(name, "authenticate")
-	if !login && !s.sensitiveName(name, names.NoWhole) {
-		return lex.Span{}
-	}
-	v := s.values.Quoted(quote, 0)
-	end := call.End(t, v.To+1)
-	for n := 0; ; n++ { // the second string, or the third one of login(HOST, USER, SECRET)
-		more := false
-		for (n == 0 || login) && end < len(t) && (t[end] == ' ' || t[end] == ',') {
-			more = more || t[end] == ','
-			end++
-		}
-		if more && n < 2 && end < len(t) && lex.Classes[t[end]]&lex.IsQuote != 0 {
-			v = s.values.Quoted(end, 0)
-			end = call.End(t, v.To+1)
-			continue
-		}
-		if n == 0 && (more || login) {
-			return lex.Span{}
-		}
-		break
-	}
-	if end < len(t) && t[end] != ')' && t[end] != ',' || lex.MarkLen(t[v.From:]) > 0 {
-		return lex.Span{}
-	}
-	if v.To-v.From <= names.MaxPairName && s.Names.IsPairName(&s.name, t[v.From:v.To]) {
-		return lex.Span{} // the name of one
-	}
-	return v
-}
-
 // wordy reports whether the value of s.name has several words: a Cookie header
 // holds several credentials, a passphrase is one with spaces in it.
 func (s *Scanner) wordy() bool {
@@ -437,172 +333,4 @@ func (s *Scanner) wordy() bool {
 		}
 	}
 	return false
-}
-
-// option finds the value of --name value, where the option starts at i, also
-// where both are strings in a list.
-func (s *Scanner) option(i int) lex.Span {
-	t := s.text
-	from := i + 1
-	if from < len(t) && t[from] == '-' {
-		from++
-	}
-	to := from
-	for to < len(t) && lex.Classes[t[to]]&lex.IsName != 0 {
-		to++
-	}
-	if c := s.declared(i, to); c.From < c.To {
-		return c
-	}
-	if c := argv.BehindUser(t, i, to); c.From < c.To {
-		return c
-	}
-	v := to
-	if v < len(t) && (t[v] == '\\' || lex.Classes[t[v]]&lex.IsQuote != 0) {
-		for v < len(t) && (t[v] == '\\' || t[v] == ',' || t[v] == ' ') || v == to {
-			v++
-		}
-		for v < len(t) && (t[v] == ',' || t[v] == ' ') {
-			v++
-		}
-	}
-	for v < len(t) && (t[v] == ' ' || t[v] == '\t') {
-		v++
-	}
-	if next := s.nextItem(i, v); next > 0 {
-		v = next
-	}
-	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
-		return lex.Span{}
-	}
-	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {
-		return lex.Span{} // of a function: add_argument("--password", help="x")
-	}
-	name := t[from:to]
-	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) || bytes.EqualFold(name, []byte("command")) { // its secrets are found as in any command
-		return lex.Span{}
-	}
-	c := s.values.Value(v)
-	if c.From < c.To && (about.IsNameOfSecret(name, t[c.From:c.To]) || lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
-		return lex.Span{}
-	}
-	return c
-}
-
-// nextItem returns the index of the word behind the line break at v, or behind a
-// backslash and a line break, that goes on with the arguments of which the option
-// at i is one: as the next item of a list of YAML, or of a command. It is 0 if
-// there is none.
-func (s *Scanner) nextItem(i, v int) int {
-	t := s.text
-	item := v < len(t) && t[v] == '\n'
-	switch {
-	case item && (i < 2 || t[i-1] != ' ' || t[i-2] != '-'):
-		return 0
-	case !item && (v+1 >= len(t) || t[v] != '\\' || t[v+1] != '\n'):
-		return 0
-	case !item:
-		v++
-	}
-	for v++; v < len(t) && (t[v] == ' ' || t[v] == '\t'); v++ {
-	}
-	if item {
-		if v+2 >= len(t) || t[v] != '-' || t[v+1] != ' ' || t[v+2] <= ' ' {
-			return 0
-		}
-		v += 2
-	}
-	return v
-}
-
-// declared finds SECRET in set -x NAME SECRET and printf -v NAME %s SECRET, where
-// the option starts at i and ends at to.
-func (s *Scanner) declared(i, to int) lex.Span {
-	t := s.text
-	switch {
-	case to == len(t) || t[to] != ' ':
-		return lex.Span{}
-	case bytes.HasSuffix(t[:i], []byte("set ")) && (bytes.IndexAny(t[i:to], "xU") > 0 || bytes.HasPrefix(t[i:], []byte("--")) || bytes.HasPrefix(t[to:], []byte(" -"))):
-		for n := 0; n < 4 && to+1 < len(t) && t[to] == ' ' && t[to+1] == '-'; n++ {
-			from := to
-			for to++; to < len(t) && to-from <= names.MaxPairName && t[to] > ' '; to++ {
-			}
-		}
-		if to == len(t) || t[to] != ' ' {
-			return lex.Span{}
-		}
-	case bytes.HasSuffix(t[:i], []byte("printf ")) && string(t[i:to]) == "-v":
-	default:
-		return lex.Span{}
-	}
-	from := to + 1
-	for to = from; to < len(t) && lex.Classes[t[to]]&lex.IsName != 0; {
-		to++
-	}
-	if to == len(t) || t[to] != ' ' || !s.sensitiveName(t[from:to], names.NoWhole) {
-		return lex.Span{}
-	}
-	for _, format := range []string{"%s", "'%s'", `"%s"`} {
-		if next := lex.After(t, to+1, format+" "); next > 0 {
-			to = next - 1
-			break
-		}
-	}
-	return s.values.Value(to + 1)
-}
-
-// url reads the authority (RFC 3986, 3.2) of the URL whose "://" is at i, and
-// notes where its password is.
-func (s *Scanner) url(i int) lex.Span {
-	t := s.text
-	from := i + len("://")
-	if c := formats.Webhook(t, from, maxPair); c.To > 0 {
-		return c
-	}
-	to := from
-	for to < len(t) && t[to] != '/' && t[to] != '?' && t[to] != '#' && !lex.IsURLEnd(t[to]) {
-		to += max(1, lex.MarkLen(t[to:]))
-	}
-	scheme := t[max(0, i-len("rtmps")):i]
-	if bytes.Contains(scheme, []byte("rtmp")) { // of a stream: its key
-		path := to
-		for to < len(t) && !lex.IsURLEnd(t[to]) {
-			to++
-		}
-		key := path + 1 + bytes.LastIndexByte(t[path:to], '/')
-		if key > path+1 && lex.MarkLen(t[key:]) == 0 {
-			return lex.Span{From: key, To: to}
-		}
-		to = path
-	}
-	userinfo := bytes.LastIndexByte(t[from:to], '@')
-	colon := bytes.IndexByte(t[from:to], ':')
-	if userinfo < 0 && colon >= 0 && !lex.IsPort(t[from+colon+1:to]) {
-		// A password with a "/" in it that should have been escaped.
-		if at := s.at.Next(s.text, to, func(c byte) bool { return c == '@' }); at < s.end.Next(s.text, to, lex.IsURLEnd) {
-			userinfo = at - from
-		}
-	} else if userinfo >= 0 && colon > userinfo && to < len(t) && (t[to] == '#' || t[to] == '?') && !lex.IsPort(t[from+colon+1:to]) {
-		// The same behind a user with an "@": https://ann@example.com:SE#CRET@host.
-		end := min(s.end.Next(s.text, to, lex.IsURLEnd), to+maxPair)
-		if at := bytes.LastIndexByte(t[to:end], '@'); at >= 0 {
-			userinfo = to + at - from
-		}
-	}
-	if userinfo < 0 && to < len(t) && t[to] == '/' {
-		if v := login.Link(t, to+1); v.From < v.To {
-			return v
-		}
-	}
-	switch {
-	case userinfo < 0, (colon < 0 || colon > userinfo) && (bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp")) || !bytes.Contains(scheme, []byte("http")) && about.IsHumped(t[from:from+userinfo])):
-		return lex.Span{} // a user of SSH is no token, nor is the word before spark://Driver@host
-	case colon < 0 || colon > userinfo:
-		s.password = lex.Span{From: from, To: from + userinfo}
-	case colon+1 == userinfo || string(t[from+colon+1:from+userinfo]) == "x-oauth-basic": // a token in the user's place
-		s.password = lex.Span{From: from, To: from + colon}
-	default:
-		s.password = lex.Span{From: from + colon + 1, To: from + userinfo}
-	}
-	return lex.Span{}
 }

@@ -7,6 +7,8 @@ import (
 	"auditproxy/redact/lex"
 	"auditproxy/redact/login"
 	"auditproxy/redact/names"
+	"auditproxy/redact/setting"
+	"auditproxy/redact/sql"
 )
 
 // described finds SECRET in PASSWORD 'SECRET', as SQL and prose have it, and in
@@ -54,7 +56,7 @@ func (s *Scanner) described(i int) lex.Span {
 		from--
 	}
 	if to-3 > s.from && t[to-1] == ']' && lex.Classes[t[to-2]]&lex.IsQuote != 0 { // ["PASSWORD"] "SECRET"
-		name, first := s.nameBefore(to)
+		name, first := s.values.NameBefore(s.from, to)
 		if first > 0 && s.Names.IsPairName(&s.name, name) {
 			return s.values.Quoted(i+1, 0)
 		}
@@ -71,12 +73,12 @@ func (s *Scanner) described(i int) lex.Span {
 		}
 		return s.schemed(i)
 	}
-	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !s.isAttached(t[from:to], from) {
+	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !sql.IsAttached(t, t[from:to], from) {
 		if names.RoleOf(t[from:to]) == names.NameRole {
 			if !s.named(s.values.ShortValue(i+1)) && string(t[from:to]) == "variable" {
 				s.pair = max(s.pair, i+about.SensitiveLen(t[i:min(len(t), i+2*maxPair)]))
 			}
-		} else if s.isIPsec(from, to) || login.IsOfPPP(t, i) {
+		} else if setting.IsIPsec(t, from, to) || login.IsOfPPP(t, i) {
 			return s.values.Quoted(i+1, 0)
 		}
 		return s.schemed(i)
@@ -113,20 +115,6 @@ func (s *Scanner) isPlace(i int) bool {
 		}
 	}
 	return false
-}
-
-// isAttached reports whether the word at from is KEY of a database that SQLCipher
-// attaches, ATTACH 'x.db' AS x KEY 'SECRET', or of a wireless network.
-func (s *Scanner) isAttached(w []byte, from int) bool {
-	if len(w) != len("key") || !lex.HasFoldSuffix(w, "key") {
-		return false
-	}
-	before := bytes.TrimRight(s.text[max(0, from-names.MaxPairName):from], " \t")
-	if bytes.HasSuffix(before, []byte("option")) { // of OpenWrt
-		return true
-	}
-	at := bytes.LastIndexByte(before, ' ')
-	return at > 0 && lex.HasFoldSuffix(before[:at], " as")
 }
 
 // isTokenName reports whether a word behind Bearer is what stands there in a sentence.

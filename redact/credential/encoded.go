@@ -352,7 +352,7 @@ func (s *Scanner) word(from, to int, raw []lex.Span) {
 	if done < to {
 		u.text = append(u.text, s.text[done:to]...)
 	}
-	u.text = append(u.text[:0], s.unescaped(u.text)...)
+	u.text = append(u.text[:0], s.values.Unescaped(u.text)...)
 	u.inner.scan(u.text, u.inner.look(u.text))
 	if len(u.inner.found) == 0 && bytes.IndexByte(s.text[from:to], '%') >= 0 && bytes.IndexByte(u.text, '+') >= 0 { // of a form: "+" is a space
 		for i, c := range u.text {

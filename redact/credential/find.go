@@ -3,12 +3,12 @@
 //
 // look decides in one pass what the text may have; most texts have nothing. The
 // scan stops at bytes that can show a credential: an assignment, a URL, an
-// option, a quotation, a token. Known formats, command lines and the arguments of
-// functions are found by packages formats, shell and call. Decoded texts are scanned
-// like others.
+// option, a quotation, a token. Known formats, keys, command lines, statements of SQL
+// and the arguments of functions are found by packages formats, key, shell, sql and
+// call. Decoded texts are scanned like others.
 //
-// The files, from the top: find, encoded, scan, columns, described, keys, look,
-// markup, assignment, pairs, prompts, under, settings, scanner.
+// The files, from the top: find, encoded, scan, called, described, option, url, look,
+// markup, assignment, pairs, prompts, under, scanner.
 package credential
 
 import (

@@ -9,63 +9,6 @@ import (
 	"auditproxy/redact/prose"
 )
 
-// nameBefore returns the name that ends before the separator at i, and where
-// it starts. A name in quotes may hold anything but a separator.
-func (s *Scanner) nameBefore(i int) (name []byte, first int) {
-	t := s.text
-	equals := t[i] == '='                                     // also of ?=, +=, .=, ||= and !=
-	if i > s.from+1 && t[i-1] == ']' && lex.IsDigit(t[i-2]) { // NAME[0]=
-		at := i - 2
-		for at > s.from && i-at < 6 && lex.IsDigit(t[at-1]) {
-			at--
-		}
-		if at-2 > s.from && t[at-1] == '[' && t[at-2] == 's' {
-			i = at - 1
-		}
-	}
-	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || t[i-1] == '*' && !equals && (i > 1 && t[i-2] == '*' || t[i] == '*') || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!' || t[i-1] == '|')) {
-		i--
-	}
-	if equals && i > s.from+1 && t[i-1] == '}' && t[i-2] > ' ' { // ${env:NAME} =, $ENV{NAME} =
-		from := max(s.from, i-names.MaxPairName)
-		if at := bytes.LastIndexByte(t[from:i], '{'); at >= 0 && lex.After(t, from+at, "{env:") > 0 || at > 0 && (t[from+at-1] == '>' || lex.Classes[t[from+at-1]]&lex.IsAlnum != 0) {
-			i--
-		}
-	}
-	if i > s.from && t[i-1] == '>' && t[i] == ':' { // <b>NAME</b>:
-		from := max(s.from, i-12)
-		if at := bytes.LastIndex(t[from:i], []byte("</")); at >= 0 {
-			i = from + at
-		}
-	}
-	if i > s.from && lex.Classes[t[i-1]]&lex.IsQuote != 0 {
-		quote := t[i-1]
-		i--
-		for i > s.from && t[i-1] == '\\' {
-			i--
-		}
-		first = i
-		for first > s.from && t[first-1] != quote && t[first-1] != '=' && t[first-1] != ':' && t[first-1] != ',' {
-			first--
-		}
-		if first > s.from+1 && t[first-1] == ':' && lex.Classes[t[first-2]]&lex.IsAlnum != 0 { // configuration["Jwt:Key"] =
-			path := first - 1
-			for path > s.from && i-path < names.MaxPairName && (lex.Classes[t[path-1]]&lex.IsName != 0 || t[path-1] == ':') {
-				path--
-			}
-			if path > s.from && t[path-1] == quote && (path < 2 || t[path-2] == '[') {
-				first = path
-			}
-		}
-		return t[first:i], first
-	}
-	first = i
-	for first > s.from && (lex.Classes[t[first-1]]&lex.IsName != 0 || t[first-1] == '\\') {
-		first--
-	}
-	return t[first:i], first
-}
-
 // named reports whether the value at v names a secret, and notes until where a
 // member may hold it.
 func (s *Scanner) named(v lex.Span) bool {
@@ -76,7 +19,7 @@ func (s *Scanner) named(v lex.Span) bool {
 	if v.From >= v.To || v.To > len(t) || v.To-v.From > names.MaxPairName {
 		return false
 	}
-	if !s.Names.IsPairName(&s.name, s.unescaped(t[v.From:v.To])) {
+	if !s.Names.IsPairName(&s.name, s.values.Unescaped(t[v.From:v.To])) {
 		return false
 	}
 	most := min(len(t), v.To+maxPair)
@@ -101,7 +44,7 @@ func (s *Scanner) listed(i int) lex.Span {
 	if end == s.from || lex.Classes[t[end-1]]&lex.IsQuote == 0 {
 		return lex.Span{}
 	}
-	name, first := s.nameBefore(i)
+	name, first := s.values.NameBefore(s.from, i)
 	if len(name) == 0 || len(name) > names.MaxPairName || first == 0 || t[first-1] != t[end-1] {
 		return lex.Span{}
 	}
@@ -133,7 +76,7 @@ func (s *Scanner) listed(i int) lex.Span {
 	if behind && !paired {
 		return lex.Span{}
 	}
-	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.unescaped(name)) || string(name) == "secrets" {
+	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.values.Unescaped(name)) || string(name) == "secrets" {
 		return lex.Span{} // "secrets" are kinds of objects of Kubernetes
 	}
 	c := s.values.Quoted(quote, quote-v)
@@ -148,6 +91,35 @@ func (s *Scanner) listed(i int) lex.Span {
 		return c
 	}
 	if end >= len(t) || t[end] != ']' && t[end] != ')' && t[end] != '}' && (t[end] != ',' || t[open-1] != '(' || !names.IsVariable(name)) {
+		return lex.Span{}
+	}
+	return c
+}
+
+// tuple finds SECRET in {password, "SECRET"} and {password, <<"SECRET">>}, as Erlang
+// has them, where the comma is at i.
+func (s *Scanner) tuple(i int) lex.Span {
+	t := s.text
+	from := i
+	for from > s.from && i-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 {
+		from--
+	}
+	if from == i || from == 0 || t[from-1] != '{' {
+		return lex.Span{}
+	}
+	v := i + 1
+	for v < len(t) && (t[v] == ' ' || t[v] == '<') && v-i < 4 {
+		v++
+	}
+	if v == len(t) || t[v] != '"' || !s.sensitiveName(t[from:i], names.NoWhole) {
+		return lex.Span{}
+	}
+	c := s.values.Quoted(v, 0)
+	end := min(len(t), c.To+1)
+	for end < len(t) && (t[end] == '>' || t[end] == ' ') && end-c.To < 5 {
+		end++
+	}
+	if end == len(t) || t[end] != '}' {
 		return lex.Span{}
 	}
 	return c
@@ -216,7 +188,7 @@ func (s *Scanner) tupled(i int) bool {
 // inPairs reports whether the two strings before the comma at i are the name and
 // the value of a login: ["user", "ann", "password", "SECRET"].
 func (s *Scanner) inPairs(i int) bool {
-	value, first := s.nameBefore(i)
+	value, first := s.values.NameBefore(s.from, i)
 	if first == 0 || len(value) == 0 || s.isField(value) {
 		return false
 	}
@@ -228,7 +200,7 @@ func (s *Scanner) inPairs(i int) bool {
 	if k == 0 || t[k-1] != ',' {
 		return false
 	}
-	name, _ := s.nameBefore(k - 1)
+	name, _ := s.values.NameBefore(s.from, k-1)
 	return prose.IsUser(name) || names.IsLogin(name)
 }
 

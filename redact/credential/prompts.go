@@ -191,73 +191,6 @@ func (s *Scanner) isPrompt(head []byte) bool {
 	return false
 }
 
-// clauses adds the secrets of SQL's clauses.
-func (s *Scanner) clauses() {
-	t := s.text
-	for i := 0; i < len(t); i++ {
-		run := i
-		for i < len(t) && lex.Classes[t[i]]&lex.IsAlnum != 0 {
-			i++
-		}
-		if i-run < 2 || !argv.WordStarts.Has(t[run:i]) || argv.WordAt(t, run)&argv.PassWord == 0 {
-			continue
-		}
-		if v := s.clause(run, i); v.From < v.To {
-			s.found = append(s.found, v)
-			i = v.To - 1
-		}
-	}
-}
-
-// clause finds SECRET in PASSWORD FOR 'ann'@'%' = 'SECRET', PASSWORD E'SECRET',
-// PASSWORD $$SECRET$$ and PASSWORD FROM 'old' TO 'SECRET', where the word is
-// t[run:i].
-func (s *Scanner) clause(run, i int) lex.Span {
-	t := s.text
-	from := i
-	for from < len(t) && from-i < maxGap && t[from] <= ' ' {
-		from++
-	}
-	if from == i || from+2 >= len(t) {
-		return lex.Span{}
-	}
-	rest := t[from:min(len(t), from+maxPrompt)]
-	for _, dollars := range []string{"$$", `\$\$`} {
-		if inner, ok := bytes.CutPrefix(rest, []byte(dollars)); ok {
-			if n := bytes.Index(inner, []byte(dollars)); n > 0 && lex.MarkLen(inner) != n {
-				return lex.Span{From: from + len(dollars), To: from + len(dollars) + n}
-			}
-		}
-	}
-	kind := bytes.IndexByte(rest, ' ')
-	switch {
-	case kind > 0 && kind+1 < len(rest) && rest[kind+1] > ' ' && (kind == 1 && lex.IsDigit(rest[0]) || string(rest[:kind]) == "ENC"): // of a router: password 7 SECRET
-		from += kind + 1
-		v := lex.Span{From: from, To: lex.CredentialEnd(t[:min(len(t), from+maxPrompt)], from)}
-		if (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r' || lex.Classes[t[v.To]]&lex.IsQuote != 0) && (kind > 1 || lex.StartsLine(s.text, run)) && !prose.IsPlain(t[v.From:v.To]) {
-			return v
-		}
-	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && lex.Classes[rest[1]]&lex.IsQuote != 0:
-		return s.values.Quoted(from+1, 0)
-	case len(rest) > 4 && bytes.EqualFold(rest[:4], []byte("for ")):
-		if at := bytes.IndexByte(rest, '='); at > 0 && bytes.IndexByte(rest[:at], ';') < 0 && bytes.IndexByte(rest[:at], '\n') < 0 {
-			for at++; at < len(rest) && rest[at] == ' '; at++ {
-			}
-			if at < len(rest) && lex.Classes[rest[at]]&lex.IsQuote != 0 {
-				return s.values.Quoted(from+at, 0)
-			}
-		}
-	case len(rest) > 5 && bytes.EqualFold(rest[:5], []byte("from ")) && lex.Classes[rest[5]]&lex.IsQuote != 0:
-		v := s.values.Quoted(from+5, 0)
-		const to = "' TO '"
-		if v.To+len(to) < len(t) && bytes.EqualFold(t[v.To:v.To+len(to)], []byte(to)) {
-			v.To = s.values.Quoted(v.To+len(to)-1, 0).To
-		}
-		return v
-	}
-	return lex.Span{}
-}
-
 // sent finds SECRET in expect "assword:" { send "SECRET\r" }, where the text
 // before the white space at i ends at to.
 func (s *Scanner) sent(to, i int) lex.Span {
@@ -274,26 +207,4 @@ func (s *Scanner) sent(to, i int) lex.Span {
 		v.To = v.From
 	}
 	return v
-}
-
-// granted finds SECRET in ACL SETUSER NAME on >SECRET and in the line user NAME on
-// >SECRET of a file of Redis, where ">" is at i.
-func (s *Scanner) granted(i int) lex.Span {
-	t := s.text
-	if i == 0 || i+1 == len(t) || t[i+1] <= ' ' || t[i+1] == '>' || t[i-1] != ' ' && lex.Classes[t[i-1]]&lex.IsQuote == 0 {
-		return lex.Span{}
-	}
-	if i >= s.granting.To {
-		line := lex.Span{From: bytes.LastIndexByte(t[s.granting.To:i], '\n') + 1 + s.granting.To, To: len(t)}
-		if n := bytes.IndexByte(t[i:], '\n'); n >= 0 {
-			line.To = i + n
-		}
-		rule := t[line.From:line.To]
-		s.grants = bytes.Contains(rule, []byte("SETUSER ")) || bytes.Contains(rule, []byte("setuser ")) || bytes.Contains(rule, []byte("user ")) && bytes.Contains(rule, []byte(" on >"))
-		s.granting = line
-	}
-	if !s.grants {
-		return lex.Span{}
-	}
-	return lex.Span{From: i + 1, To: lex.CredentialEnd(t, i+1)}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"auditproxy/redact/formats"
+	"auditproxy/redact/key"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/prose"
 )
@@ -12,18 +13,24 @@ import (
 func (s *Scanner) scan(text []byte, hint int) {
 	s.values.Names, s.values.Text, s.tables.Names, s.printed.Names = s.Names, text, s.Names, s.Names
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
-	s.at, s.end, s.pair, s.modules = lex.Ahead{}, lex.Ahead{}, 0, 0
-	s.under, s.tuples, s.unordered, s.granting = lex.Span{}, 0, false, lex.Span{}
+	s.at, s.end, s.pair = lex.Ahead{}, lex.Ahead{}, 0
+	s.under, s.unordered = lex.Span{}, false
 	s.shell.Read(&s.values)
+	s.sql.Read(&s.values)
+	s.settings.Read(&s.values)
 	if hint&lookPlain != 0 {
 		s.triggers()
 		if s.aws {
-			s.secretKeys()
+			s.found = key.AddSecrets(s.found, text)
+			s.merge()
 		}
 		s.found = s.printed.Members(text, s.found)
 		s.merge()
 		s.manifests(hint&lookCommand != 0)
-		s.keyParts()
+		n := len(s.found)
+		if s.found = key.AddParts(s.found, &s.values); len(s.found) > n {
+			s.merge()
+		}
 	}
 	if hint&lookTable != 0 {
 		s.found = s.printed.Find(text, s.shell.Blocks(s.found))
@@ -41,7 +48,7 @@ func (s *Scanner) scan(text []byte, hint int) {
 		s.merge()
 	}
 	if hint&lookClause != 0 {
-		s.clauses()
+		s.found = s.sql.Clauses(s.found)
 	}
 	if hint&lookSaid != 0 {
 		s.found = prose.Find(text, s.found)
@@ -127,7 +134,7 @@ func (s *Scanner) write(found []lex.Span) {
 func (s *Scanner) reach(c lex.Span) int {
 	const begin = "-----BEGIN"
 	if bytes.HasSuffix(s.text[:c.To], []byte(begin)) {
-		return max(c.To, s.pem(c.To-len(begin)).To)
+		return max(c.To, key.PEM(s.text, s.from, c.To-len(begin)).To)
 	}
 	if s.text[c.From] == '-' && c.From < c.To {
 		return max(c.To, s.option(c.From).To)
@@ -154,7 +161,7 @@ func (s *Scanner) credential(i int) lex.Span {
 		}
 		return s.assigned(i)
 	case '-':
-		if c := s.pem(i); c.To > 0 {
+		if c := key.PEM(t, s.from, i); c.To > 0 {
 			return c
 		}
 		if s.under.From <= i && i < s.under.To {
@@ -179,13 +186,13 @@ func (s *Scanner) credential(i int) lex.Span {
 		return s.listed(i)
 	case '>':
 		s.write(s.shell.Redirected(s.found, s.from, i))
-		if c := s.granted(i); c.From < c.To {
+		if c := s.settings.Granted(i); c.From < c.To {
 			return c
 		}
 		return s.tagged(i)
 	case '(':
-		s.columns(i)
-		s.anyOf(i)
+		s.write(s.sql.Rows(s.found, i))
+		s.write(s.sql.AnyOf(s.found, s.from, i))
 		if i > 0 && t[i-1] == '<' {
 			s.write(s.shell.Processed(s.found, i))
 		}
@@ -197,9 +204,11 @@ func (s *Scanner) credential(i int) lex.Span {
 			return s.wide(i)
 		}
 	case 'I':
-		return s.cloudKey(i)
+		c, isAWS := key.OfCloud(t, s.from, i)
+		s.aws = s.aws || isAWS
+		return c
 	case 'J':
-		return s.jwt(i)
+		return key.JWT(t, s.from, i, &s.token)
 	}
 	return lex.Span{}
 }

@@ -1,7 +1,6 @@
 package credential
 
 import (
-	"bytes"
 	"slices"
 
 	"auditproxy/redact/argv"
@@ -10,9 +9,10 @@ import (
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
 	"auditproxy/redact/printed"
+	"auditproxy/redact/setting"
 	"auditproxy/redact/shell"
+	"auditproxy/redact/sql"
 	"auditproxy/redact/table"
-	"auditproxy/schemas/jsontext"
 )
 
 // A Scanner finds credentials in one text after the other, in memory that it
@@ -36,18 +36,15 @@ type Scanner struct {
 	name     names.Folded // the name that is being read
 	under    lex.Span     // the lines under a plural name
 	assigns  byte         // the separator in them
-	tuples   int          // the end of the tuples of values last seen
-	granting lex.Span     // the line last looked at for rules of Redis' users
-	grants   bool         // whether it has some
-	modules  int8         // 1 if the text has a login module of Java, -1 if not, 0 if it was not looked for
 	pair     int          // up to here a member may hold the secret that an earlier one names
 	known    formats.Finder
 	tables   table.Finder
 	shell    shell.Finder
+	sql      sql.Finder
+	settings setting.Finder
 	printed  printed.Finder
 	windows  []lex.Span // where credentials of known formats may be
 	unwrap   *unwrapper
-	decoded  [2][]byte // of unescaped
 	// unordered reports whether a span was added before or behind others.
 	unordered bool
 }
@@ -71,37 +68,13 @@ func (s *Scanner) merge() {
 
 // sensitiveName reports whether name is sensitive, and leaves it in s.name.
 func (s *Scanner) sensitiveName(name []byte, more names.Sections) bool {
-	return s.sensitive(s.unescaped(name), more)
+	return s.values.IsSensitive(&s.name, name, more)
 }
 
 // sensitive is sensitiveName for a name without escapes.
 func (s *Scanner) sensitive(name []byte, more names.Sections) bool {
 	s.name.Fold(name)
 	return s.Names.Sensitive(&s.name, more|names.Keyed(name))
-}
-
-// unescaped decodes b if it has the escapes of JSON or of URLs, at every level,
-// as strings in strings have them: in b's memory or, until the next call, in
-// the scanner's.
-func (s *Scanner) unescaped(b []byte) []byte {
-	for n := range 4 {
-		to := &s.decoded[n%2]
-		switch {
-		case bytes.IndexByte(b, '\\') >= 0:
-			if *to = lex.AppendOctets((*to)[:0], b); len(*to) == len(b) {
-				*to = jsontext.AppendUnquote((*to)[:0], b)
-			}
-		case bytes.IndexByte(b, '%') >= 0:
-			*to = lex.AppendPercent((*to)[:0], b)
-		default:
-			return b
-		}
-		if len(*to) == len(b) && bytes.Equal(*to, b) {
-			break // there is nothing to decode
-		}
-		b = *to
-	}
-	return b
 }
 
 // unwrapper scans decoded text. It is allocated on first use.

@@ -9,4 +9,5 @@ type Reader struct {
 
 	name    names.Folded // the name that is being read
 	schemes int          // before the value that is being read
+	decoded [2][]byte    // of Unescaped
 }

@@ -1,0 +1,195 @@
+// Package setting finds the secrets in the files of programs that have a form of their
+// own, and in what sets them.
+package setting
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/literal"
+	"auditproxy/redact/names"
+)
+
+// A Finder finds them in one text after the other.
+type Finder struct {
+	values   *literal.Reader
+	name     names.Folded // the name that is being read
+	modules  int8         // 1 if the text has a login module of Java, -1 if not, 0 if it was not looked for
+	granting lex.Span     // the line last looked at for rules of Redis' users
+	grants   bool         // whether it has some
+}
+
+// Read starts with the text of r.
+func (f *Finder) Read(r *literal.Reader) { f.values, f.modules, f.granting = r, 0, lex.Span{} }
+
+// maxGap limits, in bytes, what is looked at for a word next to a name.
+const maxGap = 16
+
+// Find finds SECRET behind the separator at i, which ends a name that starts at first. What
+// is before that it adds to found.
+func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Span, behind lex.Span) {
+	t := f.values.Text
+	if t[i] == ':' {
+		if string(name) == "P" && first > 0 && t[first-1] == ';' && bytes.Contains(t[max(0, first-4*names.MaxPairName):first], []byte("WIFI:")) { // of a QR code
+			v := lex.Span{From: i + 1, To: i + 1}
+			for v.To < len(t) && t[v.To] > ' ' && (t[v.To] != ';' || t[v.To-1] == '\\') && lex.MarkLen(t[v.To:]) == 0 {
+				v.To++
+			}
+			return found, v
+		}
+		if len(name) == 1 && name[0]|0x20 == 'p' && i+2 < len(t) && t[i+1] == ' ' { // u: NAME p: SECRET
+			line := t[max(0, first-names.MaxPairName):first]
+			line = line[bytes.LastIndexByte(line, '\n')+1:]
+			if len(line) > 4 && (line[0]|0x20 == 'u' || line[0]|0x20 == 'l') && line[1] == ':' {
+				if v := f.values.ShortValue(i + 1); v.To == len(t) || t[max(v.To, i)] < ' ' || lex.Classes[t[max(v.To, i)]]&lex.IsQuote != 0 {
+					return found, v
+				}
+			}
+		}
+		switch string(name) {
+		case "with": // of Capybara: fill_in "Password", with: "SECRET"
+			if label := f.filledIn(first); f.values.Names.IsPairName(&f.name, label) {
+				return found, f.values.Value(i + 1)
+			}
+		case "forKey", "forHTTPHeaderField": // of Swift: set("SECRET", forKey: "password")
+			if v := f.values.ShortValue(i + 1); v.From < v.To && f.values.Names.IsPairName(&f.name, t[v.From:v.To]) {
+				if v = f.values.Before(first); v.From < v.To {
+					return append(found, v), lex.Span{}
+				}
+			}
+		}
+		return found, lex.Span{}
+	}
+	switch {
+	case t[i] != '=':
+	case bytes.HasPrefix(name, []byte("user_")) && i+1 < len(t) && t[i+1] == '"' && f.hasModule(): // of Kafka and ZooKeeper
+		return found, f.values.Value(i + 1)
+	case lex.HasFoldSuffix(name, "key") && (bytes.Contains(t[max(0, first-2*maxGap):i], []byte("wireless.")) || bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("netsh wlan"))): // of OpenWrt, of Windows
+		return found, f.values.Value(i + 1)
+	case string(name) == "name" && bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("/snmp community ")): // of MikroTik
+		return found, f.values.Value(i + 1)
+	case string(name) == "data" && bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("secret,")): // of QEMU: secret,id=NAME,data=SECRET
+		return found, f.values.Value(i + 1)
+	case string(name) == "login": // of Squid: login=NAME:SECRET
+		if v := f.values.Behind(i, ':'); v.From < v.To && !bytes.HasPrefix(t[v.From:], []byte("//")) && !lex.IsPort(t[v.From:v.To]) {
+			return found, v
+		}
+	case bytes.HasPrefix(name, []byte("BUNDLE_")): // of Bundler: BUNDLE_HOST="NAME:SECRET"
+		if v := f.values.Behind(i, ':'); v.From < v.To && t[v.From] != '/' && !lex.IsPort(t[v.From:v.To]) {
+			return found, v
+		}
+	case string(name) == "client_send": // of Exim: "^NAME^SECRET"
+		return found, f.values.Behind(i, '^')
+	case (string(name) == "username" || string(name) == "user") && bytes.Contains(t[max(0, first-2*names.MaxPairName):first], []byte("cifs")):
+		v := f.values.Behind(i, '%')
+		if comma := bytes.IndexByte(t[v.From:v.To], ','); comma >= 0 {
+			v.To = v.From + comma
+		}
+		return found, v
+	}
+	return found, lex.Span{}
+}
+
+// filledIn returns the label of the field, or the last part of its name, that is filled in
+// before i.
+func (f *Finder) filledIn(i int) []byte {
+	t, v := f.values.Text, f.values.Before(i)
+	if !bytes.HasSuffix(bytes.TrimRight(t[max(0, v.From-maxGap):max(v.From-1, 0)], " ("), []byte("fill_in")) {
+		return nil
+	}
+	label := bytes.TrimRight(t[v.From:v.To], "]")
+	return label[bytes.LastIndexByte(label, '[')+1:]
+}
+
+// hasModule reports whether the text configures a login module of Java.
+func (f *Finder) hasModule() bool {
+	if f.modules == 0 {
+		f.modules = -1
+		if bytes.Contains(f.values.Text, []byte("LoginModule")) {
+			f.modules = 1
+		}
+	}
+	return f.modules > 0
+}
+
+// IsIPsec reports whether the word t[from:to] is before the secret in a line of
+// ipsec.secrets: ann : EAP "SECRET", : RSA key.pem "SECRET".
+func IsIPsec(t []byte, from, to int) bool {
+	if from < 2 || t[from-2] != ':' && t[from-2] != 'A' && t[from-2] != '8' && t[from-2] != '2' {
+		return false
+	}
+	kind, before := t[from:to], bytes.TrimRight(t[max(0, from-maxGap):from], " \t")
+	if at := bytes.LastIndexByte(before, ' '); at > 0 && before[at-1] == ':' { // a file between
+		kind, before = before[at+1:], before[:at]
+	}
+	switch string(kind) {
+	case "EAP", "NTLM", "XAUTH", "RSA", "ECDSA", "PKCS8", "PKCS12", "P12":
+		return len(before) > 0 && before[len(before)-1] == ':'
+	}
+	return false
+}
+
+// OfUser finds SECRET in user = "NAME:SECRET" of a configuration of curl, where the
+// separator is at i.
+func (f *Finder) OfUser(name []byte, i int) lex.Span {
+	t := f.values.Text
+	if t[i] != '=' {
+		return lex.Span{}
+	}
+	switch string(name) {
+	case "user", "proxy-user", "--user", "-u":
+		from := i + 1
+		for from < len(t) && from-i < maxGap && t[from] == ' ' {
+			from++
+		}
+		if from == len(t) || lex.Classes[t[from]]&lex.IsQuote == 0 {
+			return lex.Span{}
+		}
+		v := f.values.ShortValue(i + 1)
+		if v.From >= v.To {
+			return lex.Span{}
+		}
+		user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
+		if !ok || len(user) == 0 || len(secret) == 0 || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) || lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
+			return lex.Span{} // a group
+		}
+		return lex.Span{From: v.From + len(user) + 1, To: v.To}
+	}
+	return lex.Span{}
+}
+
+// Output finds SECRET in ::set-output name=NAME::SECRET, a command of GitHub's runner,
+// where the second colons are at i.
+func (f *Finder) Output(name []byte, first, i int) lex.Span {
+	t := f.values.Text
+	if !bytes.HasSuffix(t[:first], []byte(" name=")) {
+		return lex.Span{}
+	}
+	before := t[max(0, first-2*maxGap):first]
+	if !bytes.Contains(before, []byte("::set-")) && !bytes.Contains(before, []byte("::save-")) || !f.values.IsSensitive(&f.name, name, names.NoWhole) {
+		return lex.Span{}
+	}
+	return lex.Span{From: i + 2, To: lex.CredentialEnd(t, i+2)}
+}
+
+// Granted finds SECRET in ACL SETUSER NAME on >SECRET and in the line user NAME on
+// >SECRET of a file of Redis, where ">" is at i.
+func (f *Finder) Granted(i int) lex.Span {
+	t := f.values.Text
+	if i == 0 || i+1 == len(t) || t[i+1] <= ' ' || t[i+1] == '>' || t[i-1] != ' ' && lex.Classes[t[i-1]]&lex.IsQuote == 0 {
+		return lex.Span{}
+	}
+	if i >= f.granting.To {
+		line := lex.Span{From: bytes.LastIndexByte(t[f.granting.To:i], '\n') + 1 + f.granting.To, To: len(t)}
+		if n := bytes.IndexByte(t[i:], '\n'); n >= 0 {
+			line.To = i + n
+		}
+		rule := t[line.From:line.To]
+		f.grants = bytes.Contains(rule, []byte("SETUSER ")) || bytes.Contains(rule, []byte("setuser ")) || bytes.Contains(rule, []byte("user ")) && bytes.Contains(rule, []byte(" on >"))
+		f.granting = line
+	}
+	if !f.grants {
+		return lex.Span{}
+	}
+	return lex.Span{From: i + 1, To: lex.CredentialEnd(t, i+1)}
+}
