@@ -267,3 +267,34 @@ func (p *pattern) read(part []byte, n *names.Classifier, f *names.Folded) {
 	p.named = p.named || len(name) > 0 && len(name) <= names.MaxPairName && n.IsPairName(f, name)
 	p.marked = p.marked || bytes.ContainsAny(part, "=:*")
 }
+
+// VariableLen returns the length of ${NAME} that b starts with, or 0.
+func VariableLen(b []byte) int {
+	if len(b) < len("${A}") || b[0] != '$' || b[1] != '{' {
+		return 0
+	}
+	i := 2
+	for i < len(b) && i < names.MaxPairName && (lex.Classes[b[i]]&lex.IsAlnum != 0 || b[i] == '_') {
+		i++
+	}
+	if i == 2 || i == len(b) || b[i] != '}' {
+		return 0
+	}
+	return i + 1
+}
+
+// IsScript reports whether the option behind the words of before wants a script of a shell:
+// sh -c, bash -lc, su - ann -c.
+func IsScript(before, option []byte) bool {
+	if len(option) > len("-euxc") {
+		return false
+	}
+	before = before[bytes.LastIndexAny(before, "\n;|&")+1:]
+	for w := range bytes.FieldsFuncSeq(before, func(r rune) bool { return r < 0x80 && lex.IsWordBreak(byte(r)) }) {
+		switch string(w[bytes.LastIndexByte(w, '/')+1:]) {
+		case "sh", "bash", "zsh", "dash", "ash", "ksh", "su", "runuser":
+			return true
+		}
+	}
+	return false
+}

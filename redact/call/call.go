@@ -49,7 +49,8 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"assertEquals:? assertEqual:? assertNotEquals:? assertNotEqual:? assertSame:? assertNotSame:? assert_equal:? assert_not_equal:? assert_eq:? assert_ne:? XCTAssertEqual:? AreEqual:? " +
 	"AreNotEqual:? AreSame:? Equal:? NotEqual:? equal:? notEqual:? strictEqual:? notStrictEqual:? deepEqual:? deepStrictEqual:? eq:? eql:? toStrictEqual:? is:? equalTo:? EqualTo:? isSameAs:? " +
 	"isEqual:? isEqualToString:? EXPECT_EQ:? ASSERT_EQ:? EXPECT_STREQ:? ASSERT_STREQ:? EqualFold:? ConstantTimeCompare:? timingSafeEqual:? secure_compare:? constant_time_compare:? safe_str_cmp:? " +
-	"fixed_time_equals:? FixedTimeEquals:? contentEquals:? compareTo:? thenReturn:? willReturn:? returns:? Returns:? andReturn:? and_return:? mockReturnValue:? mockReturnValueOnce:? mockResolvedValue:? Return:?"
+	"fixed_time_equals:? FixedTimeEquals:? contentEquals:? compareTo:? thenReturn:? willReturn:? returns:? Returns:? andReturn:? and_return:? mockReturnValue:? mockReturnValueOnce:? mockResolvedValue:? Return:? must_equal:? wont_equal:? cmp_ok:? " +
+	"shouldBe:? shouldEqual:? mustBe:? mustEqual:? put_env:= store:= stub_const:= credentials:3"
 
 // A function is one of them as it is read.
 type function struct {

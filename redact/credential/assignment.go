@@ -159,6 +159,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return lex.Span{}
 	}
 	v := s.joinedStrings(s.values.Value(i + 1))
+	if v.From < v.To && string(s.text[v.From:v.To]) == "()" { // const getToken = () => "SECRET"
+		return lex.Span{}
+	}
 	if bytes.HasSuffix(s.name.All, []byte("authorization")) && s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] == ' ' {
 		v = s.behindScheme(v)
 	}

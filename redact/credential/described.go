@@ -4,9 +4,11 @@ import (
 	"bytes"
 
 	"auditproxy/redact/about"
+	"auditproxy/redact/call"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/login"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 	"auditproxy/redact/setting"
 	"auditproxy/redact/sql"
 )
@@ -15,6 +17,12 @@ import (
 // env["PASSWORD"] || "SECRET", where the last white space is at i.
 func (s *Scanner) described(i int) lex.Span {
 	t := s.text
+	if v := call.Bare(&s.values, &s.name, s.from, i); v.From < v.To {
+		return v
+	}
+	if v := s.returned(i); v.From < v.To {
+		return v
+	}
 	to := i
 	for to > s.from && i-to < maxGap && t[to-1] <= ' ' {
 		to--
@@ -92,8 +100,76 @@ func (s *Scanner) described(i int) lex.Span {
 	}
 	if second := lex.After(t, v.To+1, ", "); second > 0 && second < len(t) && t[second] == t[i+1] && lex.HasFoldSuffix(t[from:to], "basic_auth") { // of Ruby: basic_auth "ann", "SECRET"
 		return s.values.Quoted(second, 0)
+	} else if second > 0 && second < len(t) && t[second] == t[i+1] && lex.HasFoldSuffix(t[from:to], "credentials") { // of Perl: credentials 'ann', 'SECRET'
+		s.found, s.unordered = append(s.found, v), true
+		return s.values.Quoted(second, 0)
 	}
 	return v
+}
+
+// returned finds SECRET in what has the name of a secret and returns it: String getPassword()
+// { return "SECRET"; }, let(:password) { "SECRET" }, const getToken = () => "SECRET". The last
+// white space before the string is at i.
+func (s *Scanner) returned(i int) lex.Span {
+	t := s.text
+	to := s.skipSpace(i)
+	for _, word := range [...]string{"return", "echo"} {
+		if bytes.HasSuffix(t[s.from:to], []byte(word)) {
+			to = s.skipSpace(to - len(word))
+			break
+		}
+	}
+	if to-2 <= s.from {
+		return lex.Span{}
+	}
+	switch {
+	case t[to-1] == '{', t[to-1] == ':' && t[to-2] == ')':
+		to--
+	case t[to-1] == '>' && t[to-2] == '=':
+		to -= len("=>")
+	default:
+		return lex.Span{}
+	}
+	head := t[max(s.from, to-2*names.MaxPairName):to]
+	head = head[bytes.LastIndexAny(bytes.TrimRight(head, " \n"), "\n;}")+1:]
+	if close := bytes.LastIndexByte(head, ')'); close > 0 { // behind it is a type
+		open := bytes.LastIndexByte(head[:close], '(')
+		if open < 0 {
+			return lex.Span{}
+		}
+		if symbol := head[open+1 : close]; len(symbol) > 2 && symbol[0] == ':' && bytes.IndexByte(symbol, ',') < 0 {
+			head = symbol
+		} else {
+			head = bytes.TrimSuffix(bytes.TrimRight(bytes.TrimSuffix(bytes.TrimRight(head[:open], " "), []byte("async")), " ="), []byte(":"))
+		}
+	} else if t[to] != '{' {
+		return lex.Span{}
+	}
+	head = bytes.TrimRight(head, " ")
+	name := head[bytes.LastIndexAny(head, " .:*")+1:]
+	if len(name) < 2 || len(name) > names.MaxPairName || !s.Names.IsPairName(&s.name, name) {
+		return lex.Span{}
+	}
+	v := s.values.Quoted(i+1, 0)
+	if w := t[v.From:v.To]; v.From == v.To || lex.MarkLen(w) > 0 || prose.IsLabel(w) || s.Names.IsPairName(&s.name, w) {
+		return lex.Span{}
+	}
+	end := v.To + 1
+	for end < len(t) && (t[end] == ' ' || t[end] == ';') {
+		end++
+	}
+	if end < len(t) && t[end] != '}' && t[end] != '\n' && t[end] != '\r' && t[end] != '\\' {
+		return lex.Span{}
+	}
+	return v
+}
+
+// skipSpace returns where the text before i ends without the white space there.
+func (s *Scanner) skipSpace(i int) int {
+	for from := i; i > s.from && from-i < 4*maxGap && s.text[i-1] <= ' '; {
+		i--
+	}
+	return i
 }
 
 // isPlace reports whether the parenthesis before i ends a place of Lisp with the name of a

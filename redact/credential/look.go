@@ -107,7 +107,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 			if i+1 < len(text) && lex.Classes[text[i+1]]&(lex.IsAlnum|lex.IsQuote) == 0 && lex.JoinLen(text[i:]) > 0 {
 				hint |= lookPlain | lookVeiled
 			}
-			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?' || text[i-2] == '*') {
+			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?' || text[i-2] == '*' || text[i-2] == '{') {
 				hint |= lookPlain
 			}
 		case '(':

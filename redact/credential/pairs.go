@@ -104,7 +104,13 @@ func (s *Scanner) tuple(i int) lex.Span {
 	for from > s.from && i-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 {
 		from--
 	}
-	if from == i || from == 0 || t[from-1] != '{' {
+	if from == i || from == 0 {
+		return lex.Span{}
+	}
+	if t[from-1] == ':' && (from == 1 || t[from-2] <= ' ' || t[from-2] == '(' || t[from-2] == '{') {
+		return s.symbol(from, i)
+	}
+	if t[from-1] != '{' {
 		return lex.Span{}
 	}
 	v := i + 1
@@ -123,6 +129,21 @@ func (s *Scanner) tuple(i int) lex.Span {
 		return lex.Span{}
 	}
 	return c
+}
+
+// symbol finds SECRET in set :password, "SECRET", as Ruby and Elixir have it, where the
+// symbol's name starts at from and the comma is at i.
+func (s *Scanner) symbol(from, i int) lex.Span {
+	t := s.text
+	quote := lex.After(t, i, ", ")
+	if quote == 0 || quote == len(t) || t[quote] != '"' && t[quote] != '\'' || !s.sensitiveName(t[from:i], names.NoWhole) {
+		return lex.Span{}
+	}
+	v := lex.Span{From: quote + 1, To: s.values.Closing(quote, 0)}
+	if w := t[v.From:v.To]; v.From == v.To || lex.MarkLen(w) > 0 || v.To+1 < len(t) && bytes.IndexByte([]byte(" ,;)]}\r\n\\"), t[v.To+1]) < 0 || bytes.IndexByte(w, ' ') >= 0 || prose.IsPlain(w) || prose.IsLabel(w) || s.Names.IsPairName(&s.name, w) {
+		return lex.Span{} // of a form: label :password, "Password"
+	}
+	return v
 }
 
 // maxTuple is how many variables are assigned at once.

@@ -3,6 +3,7 @@ package credential
 import (
 	"bytes"
 
+	"auditproxy/redact/call"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/key"
 	"auditproxy/redact/lex"
@@ -103,7 +104,7 @@ func isIdle(t []byte, i int) bool {
 	case ' ', '\t', '\n':
 		return before|0x20 != 'r' && before|0x20 != 'c' && (i+1 == len(t) || t[i+1] != '"' && t[i+1] != '\'')
 	case ',':
-		return lex.Classes[before]&lex.IsQuote == 0 && (before != ' ' || i < 2 || lex.Classes[t[i-2]]&lex.IsQuote == 0) && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || t[i+2] != '"' && t[i+2] != '<'))
+		return lex.Classes[before]&lex.IsQuote == 0 && (before != ' ' || i < 2 || lex.Classes[t[i-2]]&lex.IsQuote == 0) && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || lex.Classes[t[i+2]]&lex.IsQuote == 0 && t[i+2] != '<'))
 	case '(':
 		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<' && before != '!'
 	case 'I':
@@ -181,7 +182,10 @@ func (s *Scanner) credential(i int) lex.Span {
 		return s.schemed(i)
 	case ',':
 		if i > 0 && lex.Classes[t[i-1]]&lex.IsQuote == 0 && (i < 2 || t[i-1] != ' ' || lex.Classes[t[i-2]]&lex.IsQuote == 0) {
-			return s.tuple(i)
+			if c := s.tuple(i); c.From < c.To {
+				return c
+			}
+			return call.BareSecond(&s.values, &s.name, s.from, i)
 		}
 		return s.listed(i)
 	case '>':

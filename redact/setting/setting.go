@@ -48,7 +48,7 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 		}
 		switch string(name) {
 		case "with": // of Capybara: fill_in "Password", with: "SECRET"
-			if label := f.filledIn(first); f.values.Names.IsPairName(&f.name, label) {
+			if label := f.filledIn(first); len(label) > 0 && f.values.Names.IsPairName(&f.name, label) {
 				return found, f.values.Value(i + 1)
 			}
 		case "forKey", "forHTTPHeaderField": // of Swift: set("SECRET", forKey: "password")
@@ -94,6 +94,12 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 // before i.
 func (f *Finder) filledIn(i int) []byte {
 	t, v := f.values.Text, f.values.Before(i)
+	if v.From == v.To { // fill_in :password, with: "SECRET"
+		line := bytes.TrimRight(t[max(0, i-names.MaxPairName):i], " ")
+		if at := bytes.LastIndex(line, []byte("fill_in :")); at >= 0 {
+			return bytes.TrimSuffix(line[at+len("fill_in :"):], []byte(","))
+		}
+	}
 	if !bytes.HasSuffix(bytes.TrimRight(t[max(0, v.From-maxGap):max(v.From-1, 0)], " ("), []byte("fill_in")) {
 		return nil
 	}

@@ -27,6 +27,8 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 	echoing, here := false, 0               // here is where the last here-string ends
 	text := 0                               // where the last quotation ends that echo writes
 	nth, quiet, reader := 0, false, byte(0) // words of the command; it reads text; it is read, or pw of FreeBSD
+	script, scripted := false, false        // the next quotation, the open one is what a shell runs: su -c "echo SECRET | passwd"
+	inner := byte(0)                        // the quote that is open in that
 	reads, document := false, lex.Span{}    // in this line: a program that reads a secret, and the end of a here-document
 	for i := 0; i < len(t); {
 		if b := t[i]; lex.IsWordBreak(b) || b == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
@@ -43,11 +45,15 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 						text = i + argv.QuotedLen(t[i:min(len(t), i+maxWords)])
 					}
 					if quote == 0 {
-						quote = b
+						quote, scripted, inner = b, script, 0
+					} else if scripted && inner == b {
+						inner = 0
+					} else if scripted && inner == 0 {
+						inner = b
 					}
 				}
 			case i < text:
-			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0 && !(echoing && b == '\n')) && !f.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || !argv.IsOfMachine(t[i+1:])):
+			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || scripted && inner == 0 && b != '\n' || c.Programs == 0 && !(echoing && b == '\n')) && !f.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || !argv.IsOfMachine(t[i+1:])):
 				reads = reads || c.Reads
 				if b == '\n' {
 					if reads && document.To > 0 {
@@ -80,9 +86,12 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		}
 		from := i
 		for i < len(t) && !lex.IsWordBreak(t[i]) && (t[i] != '\\' || i+1 == len(t) || lex.Classes[t[i+1]]&lex.IsQuote == 0 && t[i+1] != '\\') {
-			i++
+			if i++; t[i-1] == '$' {
+				i += max(argv.VariableLen(t[i-1:])-1, 0)
+			}
 		}
 		w := t[from:i]
+		script = w[len(w)-1] == 'c' && w[0] == '-' && argv.IsScript(t[max(0, from-maxBefore):from], w)
 		if n := lex.MarkLen(t[max(from-1, 0):]); n > 0 && from > 0 {
 			i = from - 1 + n // "[redacted …]" is an argument like any other
 			c.Redacted()

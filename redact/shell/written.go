@@ -305,7 +305,7 @@ func (f *Finder) typed() {
 			}
 			b := t[w.From:w.To]
 			switch {
-			case string(b) == "-t" || string(b) == "-N":
+			case len(b) > 1 && b[0] == '-' && (b[len(b)-1] == 't' || b[len(b)-1] == 'N'):
 				for i < len(t) && t[i] == ' ' {
 					i++
 				}
