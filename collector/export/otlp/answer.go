@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"auditproxy/collector/export/receiver"
@@ -38,7 +39,8 @@ type answer struct {
 
 // verdict returns what came of a request to t whose upload ended with err.
 func (a *answer) verdict(ctx context.Context, t *target, err error) error {
-	to := fmt.Sprintf("sending %s to %q at %s", t.signal, t.name, t.url.String())
+	host := url.URL{Scheme: t.url.Scheme, Host: t.url.Host} // a path may be a secret
+	to := fmt.Sprintf("sending %s to %q at %s", t.signal, t.name, host.String())
 	a.code, a.message = cut(t.withoutSecrets(a.code)), t.withoutSecrets(a.message)
 	switch {
 	case a.taken && a.rejected != 0:
@@ -57,9 +59,9 @@ func (a *answer) verdict(ctx context.Context, t *target, err error) error {
 	return fmt.Errorf("%s: %s: check the endpoint, and that the receiver is up", to, cut(t.withoutSecrets(err.Error())))
 }
 
-// withoutSecrets returns a receiver's text without the values of headers, which it may
-// repeat: errors are logged and stored. Of a value such as "Bearer KEY" the key
-// may be there alone.
+// withoutSecrets returns a receiver's or the library's text without the values of headers
+// and the path of the endpoint, which it may repeat: errors are logged and stored. Of a
+// value such as "Bearer KEY" the key may be there alone.
 func (t *target) withoutSecrets(s string) string {
 	const shortest = 6 // shorter ones are words of the text too
 	for _, value := range t.headers {
@@ -68,6 +70,11 @@ func (t *target) withoutSecrets(s string) string {
 			if len(secret) >= shortest {
 				s = strings.ReplaceAll(s, secret, "<secret>")
 			}
+		}
+	}
+	for _, path := range []string{t.url.Path, t.url.EscapedPath()} {
+		if path = strings.TrimSuffix(path, signalPath("", t.signal)); len(path) >= shortest {
+			s = strings.ReplaceAll(s, path, "/<secret>")
 		}
 	}
 	return s

@@ -277,6 +277,21 @@ func TestHeadersComeBack(t *testing.T) {
 	})
 }
 
+// TestPathIsSecret fails to reach an endpoint whose path is a token, and has one that repeats
+// it.
+func TestPathIsSecret(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no such path: "+r.URL.Path, http.StatusNotFound)
+	}))
+	defer s.Close()
+	for _, host := range []string{s.URL, "http://127.0.0.1:1"} {
+		r := start(t, &fake{}, HTTP, func(c *Config) { c.Endpoint = host + "/in/canary-1%20x" })
+		if err := r.Send(t.Context(), records(t, call(1))); err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), host) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // TestBusyForAYear has a receiver that asks for no request in a year: the attempt
 // ends, and it is asked again when the caller sends again.
 func TestBusyForAYear(t *testing.T) {
