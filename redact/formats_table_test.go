@@ -103,6 +103,11 @@ var ownFormats = []leakRule{
 	{Rule: "spectral", Regexp: `\bspu-[a-f0-9]{32}`}, {Rule: "square", Regexp: `\bsq0csp-[\w-]{30}`}, {Rule: "supabase", Regexp: `\bsbp_(?:v0_)?[a-f0-9]{40}`}, {Rule: "supabase-secret", Regexp: `\bsb_secret_[\w-]{20}`},
 	{Rule: "tailscale", Regexp: `\btskey-(?:auth|api|client|scim|webhook|secret)-[\w-]{12}`}, {Rule: "tavily", Regexp: `\btvly-[\w-]{30}`}, {Rule: "teamwork", Regexp: `\btkn\.v1_[\w-]{40}`}, {Rule: "together", Regexp: `\btgp_v1_[\w-]{40}`},
 	{Rule: "typeform", Regexp: `\btfp_[\w.-]{40}`}, {Rule: "ubidots", Regexp: `\bBBFF-[A-Za-z0-9]{30}`}, {Rule: "vercel", Regexp: `\bvc[piark]_[A-Za-z0-9]{30}`}, {Rule: "voiceflow", Regexp: `\bVF\.(?:DM|WS)\.[\w.-]{30}`},
+	{Rule: "age-plugin", Regexp: `AGE-PLUGIN-[A-Z0-9-]{30}`}, {Rule: "dpapi", Regexp: `01000000d08c9ddf0115d111[a-fA-F0-9]{40}`}, {Rule: "dpapi-base64", Regexp: `AQAAANCMnd8BFdERjHoA[\w+/=]{40}`},
+	{Rule: "extended-key", Regexp: `\b(?:xprv|yprv|zprv|tprv|uprv|vprv)[A-Za-z0-9]{100}`}, {Rule: "junos", Regexp: `\$9\$[\w./-]{10}`}, {Rule: "kerberos-ticket", Regexp: `\bdoI[A-Za-z0-9+/]{120}`},
+	{Rule: "macaroon", Regexp: `MDA[A-Za-z0-9]{2}2xvY2F0aW9u[\w+/=-]{40}`}, {Rule: "nostr", Regexp: `\bnsec1[a-z0-9]{58}`}, {Rule: "ory", Regexp: `\bory_(?:at|rt|st|pat|wak)_[\w.-]{30}`},
+	{Rule: "otpauth-migration", Regexp: `otpauth-migration://offline\?data=[\w%+/=-]{20}`}, {Rule: "paseto", Regexp: `\bv[1-4]\.(?:local|public)\.[\w-]{40}`}, {Rule: "postgresql-md5", Regexp: `\bmd5[a-f0-9]{32}`},
+	{Rule: "sui", Regexp: `\bsuiprivkey1[a-z0-9]{50}`},
 	{Rule: "xai", Regexp: `\bxai-[A-Za-z0-9]{60}`}, {Rule: "zoho", Regexp: `\b1000\.[a-f0-9]{32}\.[a-f0-9]{32}`},
 }
 

@@ -56,7 +56,7 @@ var hostileUnits = []string{
 	"password? ", "password? a\n", "password? › ", "password for:\n", "password to a:\na1b2\n", "d'a'b'c ",
 	"stringData:\n a: b\n", "stringData:\n", "[+] A\\b:c ", "aad3b435b51404eeaad3b435b51404ee:a\n", "cat > pw <<<a ", "'a' > pw ", "passwordeval = echo ", " //a:b@c ",
 	`eq "a" `, `is a, "b" `, `is a, "`, `password.eq "`, `:password, "`, `:password, "a" `, `password { return "`, `password() { "a" } `, `(:password) { "`, `enter "a" in "`, `in "password" with "a" `, `assertEquals "a" "$b" `, `assertEquals "a`, `login "a", "`,
-	`password | Should -Be "a`, "su -c 'a' ", "su -c '", "sh -c -c ", "${A}", "echo ${A} ",
+	`password | Should -Be "a`, "su -c 'a' ", "su -c '", "sh -c -c ", "OTP 123456 ", "pin code 1234, ", "código 1234 ", "código de ", "验证码是", "using token a1b2c3 ", "set psksecret ENC a1b2\n", "${A}", "echo ${A} ",
 	"send-keys ", "send-keys a Enter ", "send-keys 'sudo' Enter 'a1b2' Enter\n", "send-keys 'a", "password was set to a1b2 ", "a:b&c@d:", "send-keys \"a' ",
 	"$ pass show x\na\n", "$ a\n", "$ sudo pass sudo ", "$ sudo pass\n", "$ a \\\n", "> a \\\n", "$ $(", "$ $(a)", "$ echo $TOKEN$", "> $ a\n", "\u276f a\n", "\u279c a git:(", "a@b ~ > ", "> select password ",
 	"$ kubectl get secret ", "$ pass show x\n> a\n", "$ jq password password\n", "+ a\n", "$ \"", "$ a|", "$ sh -c 'sh -c \"", "In [1]: a\n", `{"cmd":"pass show x","stdout":"`, `"cmd":"`, `"cmd":"pass show x",`, `"cmd":"pass show x","stdout":[`, "cmd:[", "stdout:[", "<a>$ ", "\u2570\u2500$ ", `$password -eq "`, " -eq \"", "use a as the password ", "use a as password\n", ".logon a/b,c\n", "set-item env:TOKEN a\n", "token=$(cat <<A\n", "token=$(cat <<'A'\n", "${token:+", "a> b\n    -> c\n", "    -> ", "$ a\n> b\n", "$ pass show x\n# a\n",

@@ -155,6 +155,7 @@ aescrypt mutool veracrypt truecrypt fcrackzip stegsnow mupdf|-p|
 cryptcat ss-local ss-server ss-redir sslocal ssserver|-k|
 pdftotext pdftoppm pdfimages pdfinfo pdftocairo|-upw -opw|
 croc|--code|
+bitcoin-cli litecoin-cli dogecoin-cli dash-cli elements-cli||walletpassphrase:1 encryptwallet:1 importprivkey:1 walletpassphrasechange:1 walletpassphrasechange:2
 weevely||generate:1
 slappasswd|-s|
 security|-k|
@@ -190,6 +191,9 @@ check_mysql check_pgsql check_mysql_query check_oracle|-p|
 onesixtyone||:2
 salt-call||shadow.set_password:2
 mullvad||login:1
+mcrcon rcon rcon-cli gorcon ARRCON arrcon|-p*|
+prosodyctl ejabberdctl||register:3 change_password:3 passwd:2 adduser:2
+Rubeus Rubeus.exe rubeus.exe|/rc4: /aes128: /aes256: /des: /password: /credpassword: /ticket:|
 urbackupclientctl|-k@ -v!|
 xmlstarlet|-u@ -v!|
 plutil|-replace@ -insert@ -string! -data!|
@@ -218,7 +222,7 @@ snmp-server||community:1 2c:1 md5:1 sha:1 des:1 3des:1 aes:2
 ntp||md5:1
 ppp||password:1
 wpa-psk||:1 ascii:1 hex:1
-pre-shared-key||:1 ascii-text:1 hexadecimal:1
+pre-shared-key||:1 ascii-text:1 hexadecimal:1 local:1 remote:1
 tacacs-server radius-server||key:1 secret:1
 server-private isakmp||key:1
 bgp ospf isis||authentication-key:1 md5:1 password:1

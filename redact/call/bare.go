@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
@@ -18,9 +19,12 @@ func Bare(r *literal.Reader, f *names.Folded, decided, i int) lex.Span {
 	first := bareName(t, decided, i)
 	name := t[first:i]
 	if len(name) == 0 {
-		return piped(r, f, decided, i)
+		if i > 1 && (t[i-1] == 'e' && t[i-2] == 'B' || t[i-1] == 'y' && t[i-2] == 'l') { // -Be, -BeExactly
+			return piped(r, f, decided, i)
+		}
+		return lex.Span{}
 	}
-	if len(name) < 2 || !starts.Has(name) && !isLogin(name) && !fillsIn(name) {
+	if len(name) < 2 || !bareStarts.Has(name) {
 		return lex.Span{}
 	}
 	v, next := stringAt(r, i+1)
@@ -136,7 +140,7 @@ func BareSecond(r *literal.Reader, f *names.Folded, decided, i int) lex.Span {
 		return lex.Span{}
 	}
 	name := t[bareName(t, decided, from-1) : from-1]
-	if len(name) < 2 {
+	if len(name) < 2 || !bareStarts.Has(name) {
 		return lex.Span{}
 	}
 	v, next := stringAt(r, at)
@@ -170,23 +174,35 @@ func bareName(t []byte, decided, i int) int {
 	return first
 }
 
+// The functions that only Bare knows, and words for typing.
+const (
+	loginWords  = "authenticate authenticate! login_as log_in_as sign_in_as log_in sign_in login login_with sign_in_with basic_authorize"
+	typingWords = "with enter enters type types input inputs"
+)
+
+// bareStarts distinguishes most other words from those of Bare, as starts does.
+var bareStarts = func() *lex.WordSet {
+	set := *starts
+	for name := range strings.FieldsSeq(loginWords + " " + typingWords) {
+		set.Add(name)
+	}
+	return &set
+}()
+
 // isLogin reports whether a function of that name has a user and a secret as its arguments.
-func isLogin(name []byte) bool {
-	switch string(name) {
-	case "authenticate", "authenticate!", "login_as", "log_in_as", "sign_in_as", "log_in", "sign_in", "login", "login_with", "sign_in_with", "basic_authorize":
-		return true
+func isLogin(name []byte) bool { return isAmong(loginWords, name) }
+
+func isAmong(words string, name []byte) bool {
+	for word := range strings.FieldsSeq(words) {
+		if string(name) == word {
+			return true
+		}
 	}
 	return false
 }
 
 // fillsIn reports whether that word is before what is typed into a field.
-func fillsIn(name []byte) bool {
-	switch string(name) {
-	case "with", "enter", "enters", "type", "types", "input", "inputs":
-		return true
-	}
-	return false
-}
+func fillsIn(name []byte) bool { return isAmong(typingWords, name) }
 
 // filled returns v, a string that ends before next, if it is typed into the field of a
 // secret: enter "SECRET" into the "Password" field.

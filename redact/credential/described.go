@@ -20,8 +20,10 @@ func (s *Scanner) described(i int) lex.Span {
 	if v := call.Bare(&s.values, &s.name, s.from, i); v.From < v.To {
 		return v
 	}
-	if v := s.returned(i); v.From < v.To {
-		return v
+	if i > 0 && (t[i-1] <= ' ' || bytes.IndexByte([]byte("{>:no"), t[i-1]) >= 0) {
+		if v := s.returned(i); v.From < v.To {
+			return v
+		}
 	}
 	to := i
 	for to > s.from && i-to < maxGap && t[to-1] <= ' ' {

@@ -54,8 +54,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 		if i < len(text) {
 			c = text[i]
 		}
-		// A letter of a script with words of its own for secrets, or the second of "lösenord".
-		foreign = foreign || c >= 0xC3 && c != 0xE2 && c < 0xEE && (c > 0xC3 || i > 0 && text[i-1]|0x20 == 'l')
+		// A letter of a script with words of its own for secrets, or the second of "lösenord"
+		// and "código".
+		foreign = foreign || c >= 0xC3 && c != 0xE2 && c < 0xEE && (c > 0xC3 || i > 0 && (text[i-1]|0x20 == 'l' || text[i-1]|0x20 == 'c'))
 		class := lex.Classes[c]
 		if class&lex.IsName == 0 {
 			if i-token >= formats.MinToken {

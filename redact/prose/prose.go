@@ -100,7 +100,8 @@ func isTelling(t []byte, from, to int, kind noun) bool {
 	if to < len(t) && !lex.IsWordBreak(t[to]) && t[to] != '\\' && (t[to] != ':' || !other) && t[to] != '?' {
 		return false
 	}
-	return !other || Follows(t[to:min(len(t), to+16)])
+	rest := t[to:min(len(t), to+16)]
+	return !other || Follows(rest) && (kind == key || kind == number || isLinked(rest))
 }
 
 // told finds the secret behind the noun t[from:to].
@@ -327,7 +328,9 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 		return false
 	case kind == key:
 		ordinary := isOrdinaryKey(t[from:v.From-1], before)
-		return isToken(w) && (isMixed(w) && (len(w) >= 16 || !ordinary) || lex.IsRandom(w) && startsRandom(w) && !ordinary)
+		return isToken(w) && (isMixed(w) && (len(w) >= 16 || !ordinary) || lex.IsRandom(w) && startsRandom(w) && !ordinary || isUsed(t, from, v, before))
+	case kind == number:
+		return isNumber(t, from, v, before)
 	case kind != password:
 		return false
 	case behindLogin(t, from):
@@ -342,6 +345,37 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 		return true
 	}
 	return isPreposition(before) && endsClause(t, v.To) && isUnusual(w)
+}
+
+// isNumber reports whether v is the number behind the noun at from, OTP 123456, and before is
+// the word before that: pin code 4711.
+func isNumber(t []byte, from int, v lex.Span, before []byte) bool {
+	w, least := t[v.From:v.To], 4
+	switch noun := t[from : v.From-1]; {
+	case len(noun) > len("code"): // of another language
+		return false
+	case noun[0]|0x20 == 'c' && noun[1]|0x20 == 'v':
+		least = 3
+	case noun[0]|0x20 == 'c' && !isOfCode(before):
+		return false
+	}
+	return lex.CountDigits(w) == len(w) && least <= len(w) && len(w) <= 8 && endsClause(t, v.To) && !isReport(before)
+}
+
+// isUsed reports whether v looks like the token behind the noun at from that somebody used:
+// logging in with token SECRET.
+func isUsed(t []byte, from int, v lex.Span, before []byte) bool {
+	switch string(before) {
+	case "using", "Using", "with", "With", "use", "Use", "via":
+	default:
+		return false
+	}
+	for _, c := range t[v.From:v.To] {
+		if lex.Classes[c]&lex.IsAlnum == 0 {
+			return false
+		}
+	}
+	return len(t[from:v.From]) == len("token ") && t[from]|0x20 == 't' && LooksSecret(t[v.From:v.To]) && endsClause(t, v.To)
 }
 
 // labelled finds the secret in the line below a noun that is alone in its line:

@@ -63,6 +63,26 @@ func phrase(t []byte, v lex.Span) lex.Span {
 	return lex.Span{}
 }
 
+// Follows reports whether rest, the text behind one of Others, may tell a secret.
+func Follows(rest []byte) bool {
+	if len(rest) < 4 {
+		return false
+	}
+	return isLinked(rest) || rest[0] == ' ' && isGiven(rest[1:])
+}
+
+// isGiven reports whether a number or what looks like a secret is at the start of rest.
+func isGiven(rest []byte) bool {
+	word := rest[:min(len(rest), 9)]
+	if at := bytes.IndexByte(word, ' '); at >= 0 {
+		word = word[:at]
+	}
+	return lex.CountDigits(word) >= minNumber || LooksSecret(word)
+}
+
+// minNumber is the least number of digits of a secret that is a number.
+const minNumber = 3
+
 // LooksSecret distinguishes a password in prose from the word that follows
 // "password": it mixes letters and digits as no word of a language does.
 func LooksSecret(b []byte) bool {

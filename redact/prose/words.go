@@ -19,19 +19,17 @@ const (
 		"Passwort PASSWORT kennwort Kennwort KENNWORT wachtwoord Wachtwoord WACHTWOORD senha Senha SENHA parola Parola PAROLA heslo Heslo " +
 		"HESLO salasana Salasana SALASANA passord Passord PASSORD adgangskode Adgangskode ADGANGSKODE kodeord Kodeord KODEORD lozinka " +
 		"Lozinka LOZINKA contraseña Contraseña CONTRASEÑA contrasena Contrasena CONTRASENA losenord Losenord " +
-		"LOSENORD adgangskoden Adgangskoden passordet Passordet jelszó Jelszó JELSZÓ"
+		"LOSENORD salasanani Salasanani jelszavam Jelszavam parolam Parolam adgangskoden Adgangskoden passordet Passordet jelszó Jelszó JELSZÓ"
 	// Others have other meanings too: see Follows.
 	Others = "token Token TOKEN jeton Jeton secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
 		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten zugang Zugang " +
 		"ZUGANGSDATEN clave Clave CLAVE pass Pass passe Passe PASSE pw Pw PW hasło Hasło HASŁO haslo Haslo HASLO khẩu Khẩu KHẨU sandi " +
-		"Sandi SANDI"
+		"Sandi SANDI cvv CVV cvc CVC codigo Codigo"
 )
 
-// Follows reports whether rest, the text behind one of Others, may tell a secret.
-func Follows(rest []byte) bool {
-	if len(rest) < 4 {
-		return false
-	}
+// isLinked reports whether rest, the text behind one of Others, says what it is, or starts
+// with a random word.
+func isLinked(rest []byte) bool {
 	if rest[0] != ' ' {
 		return rest[0] == ':' || rest[0] == '?' || rest[0] == '\n'
 	}
@@ -114,10 +112,10 @@ func nounOf(w []byte) noun {
 	}
 	switch string(lower) {
 	case "password", "passphrase", "passwd", "passcode", "pwd", "passwort", "kennwort", "wachtwoord", "senha", "parola", "heslo", "salasana", "passord",
-		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "lösenordet", "adgangskoden", "passordet", "jelszó", "şifre", "şifresi", "sandi", "khẩu", "pass", "pw",
-		"пароль", "κωδικός", "סיסמה", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน":
+		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "lösenordet", "adgangskoden", "passordet", "jelszó", "jelszavam", "salasanani", "parolam", "şifre", "şifresi", "şifrem", "sandi", "khẩu", "pass", "pw",
+		"пароль", "κωδικός", "סיסמה", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "المرور":
 		return password
-	case "pin", "code", "otp":
+	case "pin", "code", "otp", "cvv", "cvc", "código", "codigo", "код", "验证码", "驗證碼", "認証コード", "인증번호":
 		return number
 	case "token", "secret", "key", "clave", "jeton", "令牌", "密钥", "密鑰", "トークン", "토큰", "токен", "ключ":
 		return key
@@ -191,11 +189,11 @@ func foreignNoun(b []byte) int {
 		return 0
 	}
 	switch string(b[:3]) {
-	case "密", "口", "パ", "暗", "비", "암", "ร", "令", "ト", "토":
+	case "密", "口", "パ", "暗", "비", "암", "ร", "令", "ト", "토", "验", "驗", "認", "인":
 	default:
 		return 0
 	}
-	for _, n := range [...]string{"密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "令牌", "密钥", "密鑰", "トークン", "토큰"} {
+	for _, n := range [...]string{"密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "令牌", "密钥", "密鑰", "トークン", "토큰", "验证码", "驗證碼", "認証コード", "인증번호"} {
 		if len(b) >= len(n) && b[2] == n[2] && string(b[:len(n)]) == n {
 			return len(n)
 		}
@@ -224,7 +222,7 @@ func linkOf(w []byte) (link, int) {
 	}
 	switch string(w) {
 	case "is", "was", "remains", "became", "equals", "is:", "was:", "will", "be", "should", "must", "are", "are:", "=>", "->", "<-", ":", "-", "ist", "lautet", "war", "est", "es", "é", "è", "e'", "jest", "to:", "brzmi", "·", "»",
-		"je", "är", "er", "on", "это", "là", "adalah", "ist:", "est:", "es:", "era", "été":
+		"je", "är", "er", "on", "это", "là", "adalah", "είναι", "هي", "ist:", "est:", "es:", "era", "été":
 		return is, len(w)
 	case "to", "into", "auf", "a", "en":
 		return becomes, len(w)
@@ -254,7 +252,7 @@ func isAdverb(w []byte) bool {
 // isOf reports whether w is between a noun and what it is of.
 func isOf(w []byte) bool {
 	switch string(w) {
-	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "di", "you", "I", "we", "they", "he", "she", "used", "needed":
+	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "di", "you", "I", "we", "they", "he", "she", "used", "needed", "mea", "saya", "của", "tôi", "μου", "بي", "الخاصة":
 		return true
 	}
 	return false
@@ -283,6 +281,16 @@ func isPreposition(w []byte) bool {
 func isConnective(w []byte) bool {
 	switch string(w) {
 	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "и", "для", "です", "입니다":
+		return true
+	}
+	return false
+}
+
+// isOfCode reports whether a number behind w and "code" is one of a person.
+func isOfCode(w []byte) bool {
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "pin", "otp", "verification", "security", "access", "auth", "authentication", "confirmation", "recovery", "door", "gate", "alarm", "unlock", "sms", "login", "2fa", "mfa", "totp":
 		return true
 	}
 	return false

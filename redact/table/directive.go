@@ -69,7 +69,11 @@ func directive(line []byte) (name, value lex.Span) {
 			return lex.Span{}, value
 		}
 	}
-	value = word()
+	if value = word(); isForm(line[value.From:value.To]) {
+		if next := word(); next.From < next.To { // of FortiOS: set psksecret ENC SECRET
+			value = next
+		}
+	}
 	for value.To > value.From && (line[value.To-1] == ';' || line[value.To-1] == '\r') {
 		value.To--
 	}
