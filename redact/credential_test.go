@@ -74,6 +74,7 @@ func TestText(t *testing.T) {
 		{"exit codes: 100001 100002", "exit codes: 100001 100002"},
 		{"G-123456 is your Google verification code", "[redacted len=8] is your Google verification code"},
 		{"Use 123456 as your login code.", "Use [redacted len=6] as your login code."},
+		{"TOTP seed: JBSW Y3DP EHPK 3PXP", "TOTP seed: [redacted len=19]"},
 		{"OTP 123456", "OTP [redacted len=6]"},
 		{"PIN 4711, CVV 123", "PIN [redacted len=4], CVV [redacted len=3]"},
 		{"the pin code 4711", "the pin code [redacted len=4]"},

@@ -85,7 +85,7 @@ var ProgramNames = [...]struct {
 	of    Programs
 	Names string
 }{
-	{webClient, "curl curlie ctr govc"},
+	{webClient, "curl curlie ctr govc turnserver turnadmin"},
 	{mysql, "taos mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
 		"mariadb-import mariadb-check mysqlsh mydumper xtrabackup mariabackup"},
 	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +

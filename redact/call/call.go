@@ -50,7 +50,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"AreNotEqual:? AreSame:? Equal:? NotEqual:? equal:? notEqual:? strictEqual:? notStrictEqual:? deepEqual:? deepStrictEqual:? eq:? eql:? toStrictEqual:? is:? equalTo:? EqualTo:? isSameAs:? " +
 	"isEqual:? isEqualToString:? EXPECT_EQ:? ASSERT_EQ:? EXPECT_STREQ:? ASSERT_STREQ:? EqualFold:? ConstantTimeCompare:? timingSafeEqual:? secure_compare:? constant_time_compare:? safe_str_cmp:? " +
 	"fixed_time_equals:? FixedTimeEquals:? contentEquals:? compareTo:? thenReturn:? willReturn:? returns:? Returns:? andReturn:? and_return:? mockReturnValue:? mockReturnValueOnce:? mockResolvedValue:? Return:? must_equal:? wont_equal:? cmp_ok:? " +
-	"shouldBe:? shouldEqual:? mustBe:? mustEqual:? put_env:= store:= stub_const:= credentials:3"
+	"shouldBe:? shouldEqual:? mustBe:? mustEqual:? put_env:= store:= stub_const:= credentials:3 unlockAccount:1 read:>"
 
 // A function is one of them as it is read.
 type function struct {
@@ -339,6 +339,7 @@ func calledOn(t []byte, first int, thing string) bool {
 // "SECRET".equals(password) and strcmp(password, "SECRET").
 func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Span {
 	t := r.Text
+	name := t[first:open]
 	v, next := argument(r, open+1)
 	if next > open+1 && next-open <= len("(tb") && t[next] == ',' && v.From == v.To { // Equal(t, "SECRET", password) of Go
 		open = next
@@ -349,6 +350,15 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 	}
 	var about []byte
 	switch {
+	case string(name) == "read": // of strace, behind what asks for it: read(0, "SECRET\n", 511)
+		if before := t[max(0, first-maxArgument):first]; next >= len(t) || t[next] != ',' || !bytes.Contains(before, []byte("write(")) || !bytes.Contains(before, []byte("assword")) && !bytes.Contains(before, []byte("assphrase")) {
+			return lex.Span{}
+		}
+		if v.From == v.To {
+			v, _ = argument(r, next+1)
+		}
+		v.To -= len(t[v.From:v.To]) - len(bytes.TrimSuffix(t[v.From:v.To], []byte(`\n`)))
+		return v
 	case next < len(t) && t[next] == ',':
 		if about = t[v.From:v.To]; v.From == v.To {
 			about = t[open:next]

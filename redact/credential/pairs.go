@@ -76,10 +76,13 @@ func (s *Scanner) listed(i int) lex.Span {
 	if behind && !paired {
 		return lex.Span{}
 	}
-	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.values.Unescaped(name)) || string(name) == "secrets" {
+	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || string(name) == "secrets" {
 		return lex.Span{} // "secrets" are kinds of objects of Kubernetes
 	}
 	c := s.values.Quoted(quote, quote-v)
+	if !s.Names.IsPairName(&s.name, s.values.Unescaped(name)) && !s.Names.Doubtful(&s.name).IsSecret(t[c.From:c.To]) {
+		return lex.Span{}
+	}
 	if bytes.IndexByte(t[c.From:c.To], '_') > 0 && lex.IsWords(t[c.From:c.To]) && s.Names.IsPairName(&s.name, t[c.From:c.To]) {
 		return lex.Span{} // a list of names
 	}

@@ -107,6 +107,9 @@ func (s *Scanner) wallet(i int) lex.Span {
 		from++
 	}
 	line, _, _ := bytes.Cut(t[from:min(len(t), from+maxWallet)], []byte("\n"))
+	if v := grouped(line); v.From < v.To { // of a code generator
+		return lex.Span{From: from + v.From, To: from + v.To}
+	}
 	words := 0
 	for w := range bytes.FieldsSeq(line) {
 		if lex.CountDigits(w) > 0 && w[len(w)-1] == '.' { // their numbers
@@ -121,6 +124,28 @@ func (s *Scanner) wallet(i int) lex.Span {
 		return lex.Span{}
 	}
 	return lex.Span{From: from, To: from + len(bytes.TrimRight(line, " \r"))}
+}
+
+// grouped returns the groups of four letters and digits of base32 (RFC 4648) that a line
+// starts with, of four or more: JBSW Y3DP EHPK 3PXP.
+func grouped(line []byte) (v lex.Span) {
+	const group, least = 4, 4
+	for at, digit := 0, false; at+group <= len(line); at += group + 1 {
+		for _, c := range line[at : at+group] {
+			if (c < 'A' || 'Z' < c) && (c < '2' || '7' < c) {
+				return v
+			}
+			digit = digit || lex.IsDigit(c)
+		}
+		end := at + group
+		if end < len(line) && line[end] > ' ' {
+			return v
+		}
+		if end >= least*(group+1)-1 && digit {
+			v.To = end
+		}
+	}
+	return v
 }
 
 // maxWallet is the length in bytes of the longest words of a wallet.

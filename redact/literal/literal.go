@@ -69,6 +69,9 @@ func (r *Reader) Value(i int) lex.Span {
 				return lex.Span{From: k + 1, To: end}
 			}
 		}
+		if to < len(t) && lex.Classes[t[to]]&lex.IsAlnum != 0 && (separator != ':' || marked < i) && isBraced(t[i:to]) { // of Spring: {cipher}SECRET, {noop}SECRET
+			to = lex.CredentialEnd(t, to)
+		}
 		return lex.Span{From: i, To: to}
 	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && lex.Classes[t[i+1]]&lex.IsQuote != 0: // ${NAME:-"SECRET"}
 		return r.Quoted(i+1, 0)
@@ -452,4 +455,18 @@ func (r *Reader) Line(i int) lex.Span {
 		to++
 	}
 	return lex.Span{From: i, To: to}
+}
+
+// isBraced reports whether b is a word in braces, as before a value it says how that is
+// written: {cipher}.
+func isBraced(b []byte) bool {
+	if len(b) < len("{ab}") || len(b) > names.MaxPairName || b[0] != '{' || b[len(b)-1] != '}' {
+		return false
+	}
+	for _, c := range b[1 : len(b)-1] {
+		if lex.Classes[c]&lex.IsAlnum == 0 && c != '-' && c != '@' {
+			return false
+		}
+	}
+	return true
 }

@@ -70,6 +70,10 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 		return found, f.values.Value(i + 1)
 	case string(name) == "data" && bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("secret,")): // of QEMU: secret,id=NAME,data=SECRET
 		return found, f.values.Value(i + 1)
+	case bytes.HasPrefix(name, []byte("CWJAP")) && i+1 < len(t) && t[i+1] == '"': // of a modem: AT+CWJAP="NETWORK","SECRET"
+		if v := f.values.Quoted(i+1, 0); v.To+2 < len(t) && t[v.To+1] == ',' && t[v.To+2] == '"' {
+			return found, f.values.Quoted(v.To+2, 0)
+		}
 	case string(name) == "login": // of Squid: login=NAME:SECRET
 		if v := f.values.Behind(i, ':'); v.From < v.To && !bytes.HasPrefix(t[v.From:], []byte("//")) && !lex.IsPort(t[v.From:v.To]) {
 			return found, v

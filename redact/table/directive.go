@@ -14,7 +14,46 @@ const maxDirective = 512
 // words in one.
 func IsDirective(line []byte) bool {
 	name, value := directive(line)
-	return name.From < name.To && value.From < value.To
+	return name.From < name.To && value.From < value.To || chap(line).To > 0
+}
+
+// chap returns the secret of a line of chap-secrets of PPP, CLIENT SERVER SECRET ADDRESS.
+func chap(line []byte) (v lex.Span) {
+	if bytes.IndexByte(line, '*') < 0 && !bytes.Contains(line, []byte("tpd")) {
+		return lex.Span{} // most lines
+	}
+	if len(line) > maxDirective || lex.Classes[line[0]]&lex.IsName == 0 {
+		return lex.Span{}
+	}
+	var words [4]lex.Span
+	n := 0
+	for at := 0; at < len(line); at++ {
+		if line[at] <= ' ' {
+			continue
+		}
+		if n == len(words) {
+			return lex.Span{}
+		}
+		words[n].From = at
+		for at < len(line) && line[at] > ' ' {
+			at++
+		}
+		words[n].To = at
+		n++
+	}
+	if n != len(words) {
+		return lex.Span{}
+	}
+	switch string(line[words[1].From:words[1].To]) {
+	case "*", "pptpd", "l2tpd", "xl2tpd":
+	default:
+		return lex.Span{}
+	}
+	secret, address := line[words[2].From:words[2].To], line[words[3].From:words[3].To]
+	if string(address) != "*" && (!lex.IsDigit(address[0]) || bytes.IndexByte(address, '.') < 0) || lex.Classes[secret[0]]&lex.IsQuote != 0 || secret[0] == '\\' || len(secret) < 3 || lex.CountDigits(secret) == len(secret) || isUpper(secret) || !isSecret(secret, false) {
+		return lex.Span{}
+	}
+	return words[2]
 }
 
 // directive returns the parts of "NAME VALUE", also behind a word for setting it, where
@@ -131,7 +170,7 @@ func isCompound(w []byte) bool {
 func (f *Finder) set(line []byte) lex.Span {
 	name, value := directive(line)
 	if name.From == name.To || value.From == value.To {
-		return lex.Span{}
+		return chap(line)
 	}
 	n, v := line[name.From:name.To], line[value.From:value.To]
 	if n[0] == '.' && len(n) == len(".logon") && isSecret(v, false) {
