@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"auditproxy/sink/spool/disk"
+	"auditproxy/internal/diskfull"
 )
 
 // Append writes sealed lines with one write(2) and returns the position to
@@ -40,7 +40,7 @@ func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 		return 0, errClosed
 	}
 	if err := s.append(lines, final); err != nil {
-		return 0, &fullError{disk.WithRemedy(err)}
+		return 0, &fullError{diskfull.WithRemedy(err)}
 	}
 	s.written += int64(len(lines))
 	every := syncEvery
@@ -105,10 +105,10 @@ func (s *Session) append(lines []byte, final bool) error {
 	}
 	before := s.cur
 	err := s.write(lines)
-	if disk.IsFull(err) && final && s.freeBallast() {
+	if diskfull.Is(err) && final && s.freeBallast() {
 		err = s.write(lines)
 	}
-	if err == nil || disk.IsFull(err) {
+	if err == nil || diskfull.Is(err) {
 		return err
 	}
 	// The file exceeds a limit or is in a bad place of the device: a new one

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/sink/spool/disk"
 )
 
@@ -95,7 +96,7 @@ func (c *Consumer) Next() (Item, error) {
 // can be removed.
 func (c *Consumer) Commit(p Position) error {
 	err := disk.ReplaceFile(c.fs, filepath.Join(c.session, shippedFile), fmt.Appendf(nil, "%d %d\n", p.Segment, p.Offset))
-	if full := err; disk.IsFull(full) {
+	if full := err; diskfull.Is(full) {
 		if err = c.overwrite(p); err != nil {
 			err = errors.Join(full, err)
 		}

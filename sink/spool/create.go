@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
@@ -37,7 +38,7 @@ func Create(c Config, id string) (*Session, error) {
 	}
 	if err != nil {
 		s.release()
-		return nil, fmt.Errorf("creating session in %q: %w", c.Dir, disk.WithRemedy(err))
+		return nil, fmt.Errorf("creating session in %q: %w", c.Dir, diskfull.WithRemedy(err))
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/sink/spool/disk"
 
 	"golang.org/x/sys/unix"
@@ -86,7 +87,7 @@ func makeKey(dir string) (key []byte, created bool, err error) {
 	key = make([]byte, KeySize)
 	rand.Read(key) // never fails, see crypto/rand
 	if err := disk.ReplaceFile(disk.Host(), name, key); err != nil {
-		return nil, false, fmt.Errorf("making digest key: %w", disk.WithRemedy(err))
+		return nil, false, fmt.Errorf("making digest key: %w", diskfull.WithRemedy(err))
 	}
 	return key, true, nil
 }

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"time"
 
-	"auditproxy/sink/spool/disk"
+	"auditproxy/internal/diskfull"
 )
 
 // The functions of this file are called with mu held.
@@ -24,7 +24,7 @@ func (s *Session) restart() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		seg, err = s.remake()
 	}
-	if disk.IsFull(err) && s.freeBallast() {
+	if diskfull.Is(err) && s.freeBallast() {
 		seg, err = s.newSegment(s.repeat, s.inflight, s.live)
 	}
 	if err != nil {

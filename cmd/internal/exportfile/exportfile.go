@@ -13,8 +13,8 @@ import (
 
 	"auditproxy/collector/export/receiver"
 	"auditproxy/collector/export/source"
+	"auditproxy/internal/diskfull"
 	"auditproxy/internal/wait"
-	"auditproxy/sink/spool/disk"
 )
 
 // A Result is what an export did.
@@ -42,7 +42,7 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 		return res, err
 	}
 	defer func() {
-		err = disk.WithRemedy(errors.Join(err, out.close()))
+		err = diskfull.WithRemedy(errors.Join(err, out.close()))
 		res.Files = out.files()
 	}()
 	if c.Start != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
@@ -88,7 +89,7 @@ func (t *file) close() error {
 // write appends the events and syncs them.
 func (t *file) write(_ context.Context, b *batch) error {
 	if err := t.append(b.text); err != nil {
-		return fmt.Errorf("writing to %q: %w", t.config.Path, disk.WithRemedy(err))
+		return fmt.Errorf("writing to %q: %w", t.config.Path, diskfull.WithRemedy(err))
 	}
 	if time.Since(t.pruned) > pruneEvery {
 		t.prune()

@@ -10,7 +10,7 @@ import (
 	"auditproxy/collector/export/receiver"
 	"auditproxy/collector/export/stream"
 	"auditproxy/deploy/dev"
-	"auditproxy/sink/spool/disk"
+	"auditproxy/internal/diskfull"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -32,7 +32,7 @@ func TestDiskFull(t *testing.T) {
 			list := records(t, no, 10)
 			err := w.Send(t.Context(), list)
 			if err != nil {
-				if !disk.IsFull(err) || errors.Is(err, receiver.ErrRefused) || !strings.HasSuffix(err.Error(), "if df -i shows that none are left") {
+				if !diskfull.Is(err) || errors.Is(err, receiver.ErrRefused) || !strings.HasSuffix(err.Error(), "if df -i shows that none are left") {
 					t.Fatal(err)
 				}
 				break

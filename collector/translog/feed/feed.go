@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/internal/wait"
-	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
 )
@@ -113,7 +113,7 @@ func (f *Feed) note(err error) bool {
 func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 	mark, err := readMark(f.c.Mark)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrLog, disk.WithRemedy(err))
+		return fmt.Errorf("%w: %w", ErrLog, diskfull.WithRemedy(err))
 	}
 	if mark.Add(-lookBack).After(now) {
 		// This clock was ahead, and is set back. What arrived since, and what others
@@ -150,7 +150,7 @@ func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 		if to.After(mark) {
 			// After a crash before this, the window is read again.
 			if err := writeMark(f.c.Mark, to); err != nil {
-				return fmt.Errorf("%w: %w", ErrLog, disk.WithRemedy(err))
+				return fmt.Errorf("%w: %w", ErrLog, diskfull.WithRemedy(err))
 			}
 			mark = to
 		}
@@ -188,7 +188,7 @@ func (f *Feed) take(ctx context.Context, from, to time.Time) (read int, err erro
 	flush := func() error {
 		if len(entries) > 0 {
 			if err := f.c.Log.Add(ctx, entries); err != nil {
-				return fmt.Errorf("%w: %w", ErrLog, disk.WithRemedy(err))
+				return fmt.Errorf("%w: %w", ErrLog, diskfull.WithRemedy(err))
 			}
 		}
 		for _, c := range found {

@@ -19,8 +19,6 @@ import (
 	"slices"
 	"time"
 
-	"auditproxy/internal/diskfull"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -224,9 +222,3 @@ func Space(dir string) (Room, error) {
 		dir = parent
 	}
 }
-
-// IsFull reports whether err means a full disk, as opposed to a failing device.
-func IsFull(err error) bool { return diskfull.Is(err) }
-
-// WithRemedy says in an error about a full disk what to do.
-func WithRemedy(err error) error { return diskfull.WithRemedy(err) }

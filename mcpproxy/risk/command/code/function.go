@@ -128,7 +128,7 @@ func servers(s *shell.Shell, words []string) {
 			}
 		}
 	case "EXECUTE", "EXEC", "SETUSER":
-		if second == "AS" && shell.OneOf(third, "LOGIN", "USER") && hasText(words[3:], "sa", "dbo") || hasText(words[1:2], "sa", "dbo") && at(words, 0) == "SETUSER" {
+		if second == "AS" && shell.OneOf(third, "LOGIN", "USER") && hasText(words[3:], "sa", "dbo") || at(words, 0) == "SETUSER" && hasText(words[1:], "sa", "dbo") {
 			s.Add(detector.PrivilegeEscalation)
 		}
 	case "INSTALL": // an extension of DuckDB that is not of its own repository
