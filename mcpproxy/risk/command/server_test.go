@@ -25,7 +25,7 @@ func TestDatabases(t *testing.T) {
 		`sqlcmd -Q "ALTER DATABASE d SET TRUSTWORTHY ON"`:                                                         escape,
 		`sqlcmd -Q "EXECUTE AS LOGIN = 'sa'"`:                                                                     escape,
 		`sqlcmd -Q "EXECUTE AS USER = 'reader'"`:                                                                  0,
-		`sqlcmd -Q "EXEC"`:                                                                                        0,
+		`sqlcmd -Q "EXEC; DROP DATABASE d"`:                                                                       empty,
 		`psql -c "SELECT dblink_connect('host=m.example user=a')"`:                                                sends,
 		`psql -c "SELECT * FROM dblink('postgres://m.example/d', 'select 1') AS t(a int)"`:                        sends,
 		`psql -c "SELECT * FROM dblink('conn', 'select 1') AS t(a int)"`:                                          0,
