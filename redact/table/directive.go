@@ -19,10 +19,12 @@ func IsDirective(line []byte) bool {
 
 // chap returns the secret of a line of chap-secrets of PPP, CLIENT SERVER SECRET ADDRESS.
 func chap(line []byte) (v lex.Span) {
-	if bytes.IndexByte(line, '*') < 0 && !bytes.Contains(line, []byte("tpd")) {
-		return lex.Span{} // most lines
+	end := len(line)
+	for end > 0 && line[end-1] <= ' ' {
+		end--
 	}
-	if len(line) > maxDirective || lex.Classes[line[0]]&lex.IsName == 0 {
+	// Most lines are none by their first byte or the last one, which is of an address.
+	if end == 0 || len(line) > maxDirective || line[end-1] != '*' && !lex.IsDigit(line[end-1]) || lex.Classes[line[0]]&lex.IsName == 0 {
 		return lex.Span{}
 	}
 	var words [4]lex.Span
