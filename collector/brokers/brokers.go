@@ -3,8 +3,9 @@
 // have, how far the group is, and what a partition has from an offset on.
 //
 // It owns what is special about these questions: offsets that a collector commits say so,
-// and of which topic they are, since another one may get its name; aborted records and markers of transactions are told from others, and
-// batches that become too large when they are decompressed are replaced.
+// and of which topic they are, since another one may get its name; aborted records and
+// markers of transactions are told from others, and batches that become too large when
+// they are decompressed are replaced.
 //
 // The files, from the top: brokers, topicid, fetch, inflate, client.
 package brokers
