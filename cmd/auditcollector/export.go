@@ -21,7 +21,8 @@ import (
 )
 
 const exportLong = `Write stored records to standard output or to a file, in the order in which they
-arrived. The formats are:
+arrived: all that arrived before, for which it waits up to ten seconds while a
+collector stores them. The formats are:
 
   ndjson   each record as it was written; auditproxy verify --file checks whole
            sessions

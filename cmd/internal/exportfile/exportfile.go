@@ -23,13 +23,16 @@ type Result struct {
 	Without uint64 // records that have no event in the format
 	Refused uint64 // records that the format cannot have, or that are damaged
 	Files   []string
-	Upto    time.Time // without Follow, if records that arrived later are left out; they are still on their way
+	Upto    time.Time // without Follow, if records that arrived later, and before the start, are left out: they are still on their way
 }
 
 const (
 	followEvery = time.Second
 	// How far a collector that runs is behind at most, if all is well.
 	late = time.Minute
+	// How long an export waits for what arrived before it began. A collector that runs
+	// says every two seconds how far it is.
+	patience = 10 * time.Second
 	// What a killed process does again at most.
 	commitEvery = 5 * time.Second
 	commitBytes = 8 << 20 // of records
@@ -37,6 +40,10 @@ const (
 
 // Run exports until all is written, or with Follow until ctx ends.
 func Run(ctx context.Context, c Config) (res Result, err error) {
+	want := time.Now().Truncate(time.Millisecond) // without Follow, it exports what arrived until then
+	if !c.Until.IsZero() && c.Until.Before(want) {
+		want = c.Until
+	}
 	out, after, err := c.open()
 	if err != nil {
 		return res, err
@@ -45,6 +52,9 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 		err = diskfull.WithRemedy(errors.Join(err, out.close()))
 		res.Files = out.files()
 	}()
+	if err := c.await(ctx, want); err != nil {
+		return res, err
+	}
 	if c.Start != nil {
 		upto, err := c.upto(ctx)
 		if err != nil {
@@ -82,7 +92,7 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 			return res, err
 		case err != nil:
 			c.Waiting(err)
-		case !c.Follow && (c.Until.IsZero() || upto.Before(c.Until)) && time.Since(upto) > late:
+		case !c.Follow && upto.Before(want):
 			res.Upto = upto
 			return res, nil
 		case !c.Follow || !c.Until.IsZero() && !upto.Before(c.Until):
@@ -92,6 +102,21 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 			return res, nil
 		}
 	}
+}
+
+// await waits, without Follow, until what arrived up to a time can be read, for patience
+// at most. It waits before the first record, since a Parquet file cannot be continued.
+func (c *Config) await(ctx context.Context, want time.Time) error {
+	for end := time.Now().Add(patience); !c.Follow && time.Now().Before(end); {
+		upto, err := c.upto(ctx)
+		if err != nil || !upto.Before(want) || want.Sub(upto) > late {
+			return nil // Run reports an error
+		}
+		if err := wait.For(ctx, followEvery); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // upto returns the time of arrival until which records can be read now.

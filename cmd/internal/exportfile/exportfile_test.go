@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"auditproxy/cmd/internal/exportfile"
@@ -379,32 +380,48 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestFollow checks that records which arrive later are written, also after the
-// store was away, and that a full output ends the export.
-// TestUpto checks that an export tells what it leaves out because it is not settled.
+// TestUpto checks that an export has what arrived before it began, and tells what it
+// leaves out because it is not settled.
 func TestUpto(t *testing.T) {
-	now := time.Now()
 	for _, tt := range []struct {
 		name  string
 		late  time.Duration
-		until time.Time
+		until time.Duration // before the start; 0: none
 		left  bool
 	}{
-		{"a collector that runs", 5 * time.Second, time.Time{}, false},
-		{"one that died", 2 * time.Minute, time.Time{}, true},
-		{"one that died after what was asked for", 2 * time.Minute, now.Add(-time.Hour), false},
-		{"one that died before", 2 * time.Minute, now.Add(-time.Second), true},
+		{"a collector that runs", 5 * time.Second, 0, false},
+		{"one that is slow", 15 * time.Second, 0, true},
+		{"one that died", 2 * time.Minute, 0, true},
+		{"one that died after what was asked for", 2 * time.Minute, time.Hour, false},
+		{"one that died before", 2 * time.Minute, time.Second, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := exportfile.Config{Source: &memory{late: tt.late}, Format: format(t, "ndjson"), Until: tt.until, Out: io.Discard}
-			res, err := export(t, c)
-			if err != nil || res.Upto.IsZero() == tt.left || tt.left && !res.Upto.Before(now.Add(-time.Minute)) {
-				t.Errorf("the export is %+v, %v", res, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				now := time.Now()
+				last := now.Add(-tt.until) // of what was asked for
+				list := records(t, 2)
+				list[0].Arrived, list[1].Arrived = last.Add(-time.Second), last.Add(time.Millisecond)
+				c := exportfile.Config{Source: &memory{list: list, late: tt.late}, Format: format(t, "ndjson"), Out: io.Discard}
+				if tt.until > 0 {
+					c.Until = last
+				}
+				res, err := export(t, c)
+				if left := !res.Upto.IsZero(); err != nil || left != tt.left || left && !res.Upto.Before(last) {
+					t.Errorf("the export is %+v, %v", res, err)
+				}
+				if tt.late < time.Minute && !tt.left && res.Written < 1 {
+					t.Error("it lacks a record that arrived before it began")
+				}
+				if time.Since(now) > 11*time.Second || tt.late > time.Minute && time.Since(now) > time.Second {
+					t.Errorf("it took %v", time.Since(now))
+				}
+			})
 		})
 	}
 }
 
+// TestFollow checks that records which arrive later are written, also after the
+// store was away, and that a full output ends the export.
 func TestFollow(t *testing.T) {
 	list := records(t, 4)
 	src := &memory{list: list[:2], down: []error{nil, errors.New("away")}}
