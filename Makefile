@@ -54,7 +54,7 @@ PORTABLE := $(BUILD) GOFLAGS="$$(go env GOFLAGS) -trimpath -tags=portable" $(GOT
 
 # The packages that run goroutines or are called by several. The detector is
 # slow, so -short omits cases in which it cannot find more.
-RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review ./collector/translog \
+RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/brokers ./collector/alert/... ./collector/review ./collector/translog \
 	./cmd/internal/cli ./cmd/internal/terminal
 
 .PHONY: help build demo demo-kafka test test-all test-other compile-other check check-code check-platforms bench soak kafka-up kafka-down tools fetch-tools libchdb clean
