@@ -1,4 +1,4 @@
-// Package wait waits for a time unless a context ends first.
+// Package wait waits for a time unless something else ends first.
 package wait
 
 import (
@@ -21,4 +21,26 @@ func Until(ctx context.Context, done <-chan struct{}, d time.Duration) error {
 	case <-t.C:
 	}
 	return nil
+}
+
+// Limit returns what f returns, or slow if f takes longer than d. Then f goes on in a
+// goroutine that nobody waits for: it is for reads that a system may never end, as of a
+// file server that does not answer.
+func Limit[T any](d time.Duration, slow error, f func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := f()
+		done <- outcome{v, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-time.After(d):
+		var none T
+		return none, slow
+	}
 }

@@ -37,3 +37,32 @@ func TestUntil(t *testing.T) {
 		})
 	}
 }
+
+func TestLimit(t *testing.T) {
+	errSlow, errRead := errors.New("slow"), errors.New("read")
+	for _, tt := range []struct {
+		name  string
+		takes time.Duration
+		err   error
+		want  error
+	}{
+		{"in time", 9 * time.Second, nil, nil},
+		{"an error in time", 9 * time.Second, errRead, errRead},
+		{"too long", 11 * time.Second, nil, errSlow},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				got, err := wait.Limit(10*time.Second, errSlow, func() (int, error) {
+					<-time.After(tt.takes)
+					return 1, tt.err
+				})
+				took := time.Since(began)
+				<-time.After(time.Minute) // f ends too
+				if err != tt.want || (got == 1) == (tt.want == errSlow) || took > 10*time.Second {
+					t.Errorf("got %d, %v after %v, want %v", got, err, took, tt.want)
+				}
+			})
+		})
+	}
+}

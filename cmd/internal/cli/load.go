@@ -22,6 +22,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"auditproxy/internal/wait"
 )
 
 // maxFile is the size limit of a configuration file, in bytes.
@@ -192,23 +194,10 @@ func (l *loader) names() []string { return slices.Sorted(maps.Keys(l.byName)) }
 const silent = 10 * time.Second
 
 // readWithin is readLimited for a file whose read may not end: one of a file server that
-// does not answer, or a FIFO that nobody writes to.
+// does not answer, or a FIFO without a writer.
 func readWithin(path string) ([]byte, error) {
-	type outcome struct {
-		text []byte
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		text, err := readLimited(path)
-		done <- outcome{text, err}
-	}()
-	select {
-	case o := <-done:
-		return o.text, o.err
-	case <-time.After(silent):
-		return nil, fmt.Errorf("no answer within %v: check that it is a file, and its file system", silent)
-	}
+	slow := fmt.Errorf("no answer within %v: check that it is a file, and its file system", silent)
+	return wait.Limit(silent, slow, func() ([]byte, error) { return readLimited(path) })
 }
 
 // readLimited keeps a file that never ends from filling the memory.

@@ -382,7 +382,7 @@ func TestErr(t *testing.T) {
 	}
 }
 
-// TestLoadReadWithoutEnd reads a FIFO that nobody writes to; a file server that does not
+// TestLoadReadWithoutEnd reads a FIFO without a writer; a file server that does not
 // answer looks the same.
 func TestLoadReadWithoutEnd(t *testing.T) {
 	t.Parallel()

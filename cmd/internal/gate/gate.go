@@ -17,6 +17,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"auditproxy/deploy/policies"
+	"auditproxy/internal/wait"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 )
@@ -65,19 +66,7 @@ func LoadNamed(file string, r risk.Config) (Loaded, error) {
 // Load reads and compiles the policy. The error of one that does not load is, or
 // wraps, a *policy.Error. A read that does not end, as of a file server that does not
 // answer, is an error after 10 s.
-func (c Config) Load() (Loaded, error) {
-	done := make(chan outcome, 1)
-	go func() {
-		l, err := c.load()
-		done <- outcome{loaded: l, err: err}
-	}()
-	select {
-	case o := <-done:
-		return o.loaded, o.err
-	case <-time.After(silent):
-		return Loaded{}, c.noAnswer()
-	}
-}
+func (c Config) Load() (Loaded, error) { return wait.Limit(silent, c.noAnswer(), c.load) }
 
 // noAnswer is the error of a read that does not end.
 func (c Config) noAnswer() error {
@@ -200,8 +189,8 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 	s := state{hash: now.Policy.Hash}
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	wait := time.NewTimer(settle) // the file may have changed since it was loaded
-	defer wait.Stop()
+	pause := time.NewTimer(settle) // the file may have changed since it was loaded
+	defer pause.Stop()
 	slow := time.NewTimer(silent)
 	defer slow.Stop()
 	slow.Stop()
@@ -210,7 +199,7 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 		if since.IsZero() {
 			since = time.Now()
 		}
-		wait.Reset(min(settle, longest-time.Since(since)))
+		pause.Reset(min(settle, longest-time.Since(since)))
 	}
 	// The watcher is not made at the start, since the kernel may need 10 ms or more to
 	// watch a directory and to end that. The file is not read for each event, since any
@@ -239,7 +228,7 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 			defers()
 		case <-tick.C:
 			read()
-		case <-wait.C:
+		case <-pause.C:
 			read() // or, while one goes on, when that ends
 		case <-slow.C:
 			reading = false
