@@ -26,7 +26,7 @@ func (d *delivery) sendLate(ctx context.Context) (open bool, err error) {
 	if err != nil || len(list) == 0 {
 		return false, err
 	}
-	// Only now: whoever reported a period has a mark before it.
+	// Only now: a collector that reported a period has a mark before it.
 	settled, err := d.e.c.Store.Settled(ctx, d.e.c.Now())
 	if err != nil {
 		return false, err
