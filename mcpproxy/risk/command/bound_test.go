@@ -64,6 +64,8 @@ func hostile() map[string]string {
 	texts["substitutions that are sent"] = "curl " + strings.Repeat("\"?$(cat x)\" ", shell.MaxText/12-16)
 	texts["variables that are sent"] = "python3 -c 'a=open(1); " + strings.Repeat("b=open(2); ", 8) + "x.post(" + strings.Repeat("a=a ", shell.MaxText/4-64) + "'"
 	texts["calls that send"] = "python3 -c 'a=open(1)\n" + strings.Repeat("x.post(y=a)\n", shell.MaxText/12-8) + "'"
+	texts["files of variables"] = "python3 -c '" + strings.Repeat("a==open(a,1)\n", shell.MaxText/13-8) + "'"
+	texts["files without an end"] = "python3 -c '" + strings.Repeat("open(a.write_text(", shell.MaxText/18-8) + "'"
 	texts["lines of PowerShell"] = "rm '\n" + strings.Repeat("irm x -Body (\n", shell.MaxText/15)
 	texts["entered directories"] = "git clone h:/a;" + strings.Repeat("cd a/b/c/d/e/f/g;", shell.MaxText/17-16)
 	for name, words := range map[string][2]string{

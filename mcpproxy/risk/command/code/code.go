@@ -14,7 +14,7 @@
 // Package shell follows the commands in code, so all functions take the shell
 // that runs the code.
 //
-// The files, from the top: database, powershell, code, sends, source, sql,
+// The files, from the top: database, powershell, code, file, sends, source, sql,
 // outside, function, cypher, effect, condition.
 package code
 
@@ -36,7 +36,8 @@ var (
 		`|\bdelete\s+(?:POSIX\s+)?file\b|\b(?:RemoveAll|deleteDir(?:ectory)?|deleteRecursively|deleteIfExists|remove_dir_all|rmTree|removeItem(?:AtPath)?)\b|\brm(?:_rf)?!?\s*\(`), 12}
 	codeEmpty    = pattern{lazyregexp.New(`\bopen\([^()]*,\s*["']w[bt+]*["']\s*\)\s*\.close\(|\bwrite_text\(\s*["']{2}\s*\)|\bwriteFileSync\([^,()]*,\s*["']{2}\s*\)|\btruncate\s*\(?["'$@\w./]+,\s*0|\bFile\.truncate\b|\bFile\.write\([^,()]*,\s*["']{2}\)|\bfile_put_contents\([^,()]*,\s*["']{2}`), 5}
 	codeKill     = pattern{lazyregexp.New(`(?:\bos\.kill(?:pg)?|\bprocess\.kill|\bProcess\.kill|(?:^|[^\w/|"'-])kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`), 1}
-	codeMode     = pattern{lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b0?o?(?:777|666|0777)\b`), 1}
+	codeMode     = pattern{lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b(?:0?o?(?:777|666|0777)|0?o?[46][0-7]{3})\b`), 1}
+	codeRoot     = pattern{lazyregexp.New(`\bset(?:e|re|res)?uid\w*\s*\(?\s*0\b`), 1}
 	codeFork     = pattern{lazyregexp.New(`(?s)\bfork\s+while\b|\bwhile\b.*\bfork\b|\bfork\s*(?:\(\))?\s*(?:until|;\s*redo)|\bloop\s*\{\s*fork|exec\s+\$0\s+if\s+fork`), 3}
 	codeShutdown = pattern{lazyregexp.New(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`), 1}
 	codeExec     = pattern{lazyregexp.New("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do shell script|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x"), 7}
@@ -97,7 +98,7 @@ func Judge(s *shell.Shell, language, text string) {
 	}{
 		{codeEmpty, detector.EmptyFile}, {codeKill, detector.Kill}, {codeMode, detector.PermissionsAll},
 		{codeShutdown, detector.Shutdown}, {codeSecret, detector.CredentialRead},
-		{codeSends, detector.Exfiltration},
+		{codeSends, detector.Exfiltration}, {codeRoot, detector.PrivilegeEscalation},
 	} {
 		if src.has(rule.pattern) {
 			s.Add(rule.found)
@@ -165,10 +166,8 @@ func Judge(s *shell.Shell, language, text string) {
 			}
 		}
 	}
+	files(src) // last, as it takes most of the budget
 }
-
-// maxLiterals bounds the literals of a text that are looked at.
-const maxLiterals = 64
 
 var literalEval = pattern{lazyregexp.New(`\b(?:eval|exec|compile|assert|__import__|loads?|importlib)\s*\(?\s*["'][^"']*["']|\bjson\.loads?\b|\bast\.literal_eval\b|\bre\.compile\b|\bRegExp\b|\.exec\(|\bcompile\s*\(\s*r?["']|\bfs\.exec`), 5}
 
@@ -202,41 +201,4 @@ func Literals(s *shell.Shell, text string) {
 	if len(fields) > 1 {
 		s.MaybeCommand(fields, shell.Stream{})
 	}
-}
-
-// stringLiterals returns what is quoted in code.
-func stringLiterals(text string) []string {
-	var out []string
-	for i := 0; i < len(text) && len(out) < 4*maxLiterals; i++ {
-		q := text[i]
-		end := q
-		switch q {
-		case '"', '\'', '`':
-		case '{', '(':
-			// qx{…}, %x(…), qw(…)
-			if i < 2 || text[i-2:i] != "qx" && text[i-2:i] != "%x" && text[i-2:i] != "qw" && text[i-2:i] != "%w" {
-				continue
-			}
-			end = q + 2
-			if q == '(' {
-				end = ')'
-			}
-		default:
-			continue
-		}
-		var b strings.Builder
-		j := i + 1
-		for ; j < len(text) && text[j] != end; j++ {
-			if text[j] == '\\' && j+1 < len(text) {
-				j++
-			}
-			b.WriteByte(text[j])
-		}
-		if j == len(text) {
-			break
-		}
-		out = append(out, b.String())
-		i = j
-	}
-	return out
 }

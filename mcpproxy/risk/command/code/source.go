@@ -167,3 +167,43 @@ func index(s, sub string, from int) int {
 	}
 	return len(s)
 }
+
+// maxLiterals bounds the literals of a text that are looked at.
+const maxLiterals = 64
+
+// stringLiterals returns what is quoted in code.
+func stringLiterals(text string) []string {
+	var out []string
+	for i := 0; i < len(text) && len(out) < 4*maxLiterals; i++ {
+		q := text[i]
+		end := q
+		switch q {
+		case '"', '\'', '`':
+		case '{', '(':
+			// qx{…}, %x(…), qw(…)
+			if i < 2 || text[i-2:i] != "qx" && text[i-2:i] != "%x" && text[i-2:i] != "qw" && text[i-2:i] != "%w" {
+				continue
+			}
+			end = q + 2
+			if q == '(' {
+				end = ')'
+			}
+		default:
+			continue
+		}
+		var b strings.Builder
+		j := i + 1
+		for ; j < len(text) && text[j] != end; j++ {
+			if text[j] == '\\' && j+1 < len(text) {
+				j++
+			}
+			b.WriteByte(text[j])
+		}
+		if j == len(text) {
+			break
+		}
+		out = append(out, b.String())
+		i = j
+	}
+	return out
+}

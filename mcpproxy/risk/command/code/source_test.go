@@ -13,7 +13,8 @@ import (
 var patterns = map[string]pattern{
 	"deletes": deletes, "codeEmpty": codeEmpty, "codeKill": codeKill, "codeMode": codeMode, "codeShutdown": codeShutdown, "codeExec": codeExec,
 	"codeInput": codeInput, "codeEval": codeEval, "codeRemote": codeRemote, "codeDecode": codeDecode, "codeSecret": codeSecret, "codeSends": codeSends,
-	"codeIndirect": codeIndirect, "codeDeleteByName": codeDeleteByName, "mongoDrop": mongoDrop, "powershellDelete": powershellDelete,
+	"codeIndirect": codeIndirect, "codeDeleteByName": codeDeleteByName, "mongoDrop": mongoDrop, "powershellDelete": powershellDelete, "codeRoot": codeRoot,
+	"opensFile": opensFile, "writesFile": writesFile, "writesItself": writesItself, "copiesFile": copiesFile, "readsContent": readsContent, "readsItself": readsItself,
 }
 
 // lines are calls that the patterns are about, and ordinary lines.
@@ -23,6 +24,7 @@ var lines = []string{
 	"requests.get(url)", "base64.b64decode(text)", "open('/etc/shadow')", "getattr(os, 'remove')(x)", "fs['rm' + 'Sync'](x)", "db.users.deleteMany({})", "db.a.drop()",
 	"Remove-Item x", "sys.argv", "json.loads(text)", "re.compile(r'x')", strings.Repeat("long ", 200) + "os.unlink (x)", "p = Path(name)", "p.unlink()", "FileUtils.rm_rf 'x'",
 	"requests.post(url, data=open('x').read())",
+	"os.setuid(0)", "p.write_text('x')", "fs.writeFileSync('x', y)", "shutil.copy(a, b)", "file_get_contents('x')", "Path('x').read_text()", "(d / 'x').open('w')",
 }
 
 // TestSourceFindsWhatTheWholeTextHas compares matches near needed texts with
