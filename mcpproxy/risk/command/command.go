@@ -102,7 +102,7 @@ func (d *Detector) Match(text string) detector.Set {
 type programs struct{}
 
 func (programs) Call(sh *shell.Shell, name string, words []shell.Field, in shell.Stream) shell.Stream {
-	return rules{sh}.call(name, words, in)
+	return sh.AsRoot(guard.IsRoot(name, words[1:], sh.Root), func() shell.Stream { return rules{sh}.call(name, words, in) })
 }
 
 func (programs) Code(sh *shell.Shell, language, text string) { code.Judge(sh, language, text) }

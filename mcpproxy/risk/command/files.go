@@ -251,7 +251,7 @@ func (s rules) copies(name string, args []shell.Field) {
 	}
 	copiesDirs := remote || p.Has("r", "R", "recursive", "a", "archive")
 	for _, a := range from {
-		if (place.IsCredential(a.Text) || copiesDirs && place.IsCredentialDir(a.Text) || a.From&detector.CredentialRead != 0) && name != "ln" {
+		if (place.IsCredential(a.Text) || copiesDirs && place.IsCredentialDir(a.Text) || remote && place.HasCredentials(a.Text) || a.From&detector.CredentialRead != 0) && name != "ln" {
 			if s.Add(detector.CredentialRead); remote {
 				s.Add(detector.Exfiltration)
 			}

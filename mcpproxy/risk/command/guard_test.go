@@ -377,7 +377,7 @@ func TestGuard(t *testing.T) {
 // taken for commands.
 func TestGuardProse(t *testing.T) {
 	d := New(nil)
-	for _, word := range []string{"docker", "sysctl", "ngrok", "tailscale", "tunnel", "superuser", "memberships", "printenv", "Jenkinsfile", "rolebinding", "CloudTrail", "postinstall", "grant", "keys"} {
+	for _, word := range []string{"docker", "sysctl", "ngrok", "tailscale", "tunnel", "superuser", "memberships", "printenv", "Jenkinsfile", "rolebinding", "CloudTrail", "postinstall", "grant", "keys", "sources"} {
 		for _, text := range []string{"I don't think the " + word + " is needed.", "(it's the " + word} {
 			if got := does(d, text); got != 0 {
 				t.Errorf("%q: %v, want nothing", text, got.Words())

@@ -148,8 +148,8 @@ func (s rules) ftp(text string) {
 
 // sends judges the operands of a program that sends files to another host.
 func (s rules) sends(args []shell.Field) {
-	for _, a := range args {
-		if place.IsCredential(a.Text) || place.IsCredentialDir(a.Text) {
+	for i, a := range args {
+		if place.IsCredential(a.Text) || place.IsCredentialDir(a.Text) || i+1 < len(args) && place.HasCredentials(a.Text) {
 			s.Add(detector.CredentialRead | detector.Exfiltration)
 		}
 	}

@@ -57,6 +57,13 @@ func LoadsCode(name, value string) bool {
 			}
 		}
 		return false
+	case "PATH":
+		first, _, _ := strings.Cut(value[:min(len(value), maxName)], ":")
+		switch first {
+		case ".", "/tmp", "/var/tmp", "/dev/shm": // anybody puts programs there
+			return true
+		}
+		return false
 	case "BASH_ENV", "PYTHONSTARTUP", "PERL5DB", "LUA_INIT", "DOTNET_STARTUP_HOOKS", "GCONV_PATH", "GIT_EXEC_PATH", "CLAUDE_CONFIG_DIR":
 		return value != ""
 	}

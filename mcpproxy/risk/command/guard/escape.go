@@ -133,7 +133,7 @@ func isRootShell(name string, args []shell.Field) bool {
 	}
 	words := shell.AfterOptions(args, short, long)
 	p := shell.ParseFlags(args[:len(args)-len(words)], short, long)
-	if user, ok := p.Value("u", "user"); p.Help || ok && user.Text != "root" && user.Text != "0" {
+	if user, ok := p.Value("u", "user"); p.Help || ok && !isRootUser(user.Text) {
 		return false
 	}
 	if len(words) == 0 {
@@ -148,6 +148,32 @@ func isRootShell(name string, args []shell.Field) bool {
 		return isRootLogin(words[1:])
 	}
 	return false
+}
+
+// IsRoot reports whether what a program runs has the rights of the administrator here, if
+// the program itself has them or not. In a container, on another host, and as another user,
+// a shell is something else.
+func IsRoot(name string, args []shell.Field, now bool) bool {
+	short, long := "ugpChDRTUrt", "user group host prompt chdir chroot role type other-user close-from command-timeout"
+	switch name {
+	case "sudo", "sudo-rs", "pkexec", "run0":
+	case "doas":
+		short, long = "uCa", ""
+	case "docker", "podman", "nerdctl", "crictl", "ctr", "docker-compose", "podman-compose", "kubectl", "oc", "k", "k3s", "k0s", "microk8s", "lxc", "lxc-attach", "incus", "machinectl", "systemd-nspawn", "chroot", "arch-chroot", "schroot", "ssh",
+		"su", "runuser", "gosu", "su-exec", "setpriv", "setuidgid", "chpst", "bwrap", "toolbox", "distrobox", "minikube", "vagrant", "flatpak", "snap", "proot", "capsh", "ip":
+		return false
+	default:
+		return now
+	}
+	p := shell.ParseFlags(args[:len(args)-len(shell.AfterOptions(args, short, long))], short, long)
+	user, ok := p.Value("u", "user")
+	return !p.Help && (!ok || isRootUser(user.Text))
+}
+
+// isRootUser reports whether an option names the administrator, also by the numbers that
+// old versions of sudo took for that.
+func isRootUser(user string) bool {
+	return shell.OneOf(user, "root", "0", "#0", "#-1", "#4294967295")
 }
 
 // isRootLogin reports whether su with these arguments starts a shell of root.

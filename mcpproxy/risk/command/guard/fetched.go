@@ -14,6 +14,9 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 	if has("--dry-run", "--dry-run=client", "--dry-run=server", "--simulate") {
 		return false
 	}
+	if registersPlain(name, args) {
+		return true
+	}
 	switch name {
 	case "pip", "pip2", "pip3", "pipx":
 		if !has("install", "run", "wheel") {
@@ -78,6 +81,41 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 			if i > 0 && shell.OneOf(args[i-1].Text, "-f", "--filename", "-k") && isAddress(a.Text) || strings.HasPrefix(a.Text, "--filename=http") || strings.HasPrefix(a.Text, "-fhttp") {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// registersPlain reports whether packages come from an address from now on on whose way
+// anybody can change them.
+func registersPlain(name string, args []shell.Field) bool {
+	switch name {
+	case "pip", "pip2", "pip3", "npm", "pnpm", "yarn", "bun", "bundle", "poetry":
+		if !hasWord(args, "config", "c", "set", "source") {
+			return false
+		}
+	case "gem":
+		if verb(args, 0) != "sources" || hasWord(args, "-r", "--remove", "-l", "--list") {
+			return false
+		}
+	default:
+		return false
+	}
+	for i, a := range args {
+		at := strings.Index(a.Text, "http://")
+		if at < 0 || at > 0 && a.Text[at-1] != '=' {
+			continue
+		}
+		option := strings.ToLower(a.Text[:at])
+		if at == 0 && i > 0 {
+			option = strings.ToLower(args[i-1].Text)
+		}
+		host, _, _ := strings.Cut(a.Text[at+len("http://"):], "/")
+		if host, _, _ = strings.Cut(host, ":"); shell.OneOf(host, "localhost", "127.0.0.1", "[") || strings.Contains(option, "proxy") {
+			continue
+		}
+		if name == "gem" || shell.OneOf(name, "poetry", "bundle") || shell.HasAny(option, "registry", "index", "find-links") {
+			return true
 		}
 	}
 	return false

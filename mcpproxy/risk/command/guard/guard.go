@@ -42,9 +42,32 @@ func Judge(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	if stealsCredentials(name, args) {
 		s.Add(detector.CredentialRead)
 	}
+	if name == "git" && changesSSH(args) {
+		s.Add(detector.Persistence)
+	}
 	if name == "passwd" && in.Kind != shell.None && in.Kind != shell.Empty {
 		s.Add(detector.Persistence) // a password is set without its owner
 	}
+}
+
+// changesSSH reports whether git is told to run another program than ssh each time that it
+// connects to a host.
+func changesSSH(args []shell.Field) bool {
+	for i, a := range args {
+		key, value, ok := strings.Cut(a.Text, "=")
+		if !strings.EqualFold(key, "core.sshCommand") {
+			continue
+		}
+		if !ok && i+1 < len(args) {
+			value = args[i+1].Text
+		}
+		program, _, _ := strings.Cut(strings.TrimSpace(value), " ")
+		program = strings.ToLower(strings.TrimSuffix(path.Base(strings.ReplaceAll(program, `\`, "/")), ".exe"))
+		if program != "." && !strings.HasPrefix(program, "-") && !shell.OneOf(program, "ssh", "plink", "tortoiseplink", "sshpass", "autossh", shell.Hole) {
+			return true
+		}
+	}
+	return false
 }
 
 // publishes reports whether a command gives what is in a directory to everybody, as a
@@ -118,6 +141,8 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		return shell.HasAny(strings.ToLower(shell.Join(args)), "cpassword")
 	case "osascript":
 		return shell.HasAny(strings.ToLower(shell.Join(args)), "hidden answer") // asks for a password as the system does
+	case "gcore":
+		return verb(args, 0) != "" // the memory of another process
 	case "getent":
 		return shell.OneOf(verb(args, 0), "shadow", "gshadow")
 	case "aws":

@@ -59,6 +59,12 @@ func turnsOff(name string, args []shell.Field) bool {
 		return follows(args, "-P", "ACCEPT") || has("-f", "--flush") && !has("-t")
 	case "nft":
 		return has("flush") && has("ruleset")
+	case "chattr":
+		for _, a := range args {
+			if len(a.Text) > 1 && a.Text[0] == '-' && strings.ContainsAny(a.Text[1:], "ia") && strings.Trim(a.Text[1:], "aAcCdDeFijmPRsStTuVfx") == "" {
+				return true // what nobody could change, or shorten, can be
+			}
+		}
 	case "pfctl":
 		return has("-d")
 	case "netsh":

@@ -63,6 +63,10 @@ func forwardsBack(args []shell.Field) bool {
 		if len(a) < 2 || a[0] != '-' {
 			return false // the host; what follows is a command
 		}
+		if shell.OneOf(a, "-pw", "-pwfile", "-hostkey", "-sshlog", "-proxycmd", "-sercfg") { // of plink
+			i++
+			continue
+		}
 		for j := 1; j < len(a); j++ {
 			if strings.IndexByte("BbcDEeFIiJLlMmOopQRSWw", a[j]) < 0 || a[j] == 'M' && j+1 == len(a) && i+1 < len(args) && strings.Trim(args[i+1].Text, "0123456789") != "" {
 				continue

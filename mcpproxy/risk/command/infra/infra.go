@@ -130,7 +130,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			}
 		}
 		for _, a := range p.Args {
-			if s3 && place.IsCredential(a.Text) {
+			if s3 && (place.IsCredential(a.Text) || place.HasCredentials(a.Text) && strings.HasPrefix(p.Arg(len(p.Args)-1), "s3:")) {
 				s.Add(detector.CredentialRead | detector.Exfiltration)
 			}
 		}

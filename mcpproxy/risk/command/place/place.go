@@ -54,6 +54,8 @@ func IsCredential(name string) bool {
 	}
 	in := func(dir string) bool { return IsBelow(name, dir) }
 	switch {
+	case isHistory(base):
+		return true
 	case strings.HasPrefix(base, "id_") && in(".ssh"):
 		return !strings.HasSuffix(base, ".pub")
 	case in(".ssh") && base == "*", in(".gnupg"), in(".password-store"):
@@ -70,8 +72,33 @@ func IsCredential(name string) bool {
 		in("/etc/rancher") && oneOf(base, "k3s.yaml", "rke2.yaml"), in("/var/lib/rancher") && oneOf(base, "node-token", "token"), in("/var/lib/kubelet") && base == "kubeconfig":
 		return true
 	}
-	return oneOf(path.Clean(name), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/master.passwd", "/etc/krb5.keytab", "/run/secrets", "/etc/shadow-") || strings.HasPrefix(name, "/run/secrets/") || strings.HasPrefix(name, "/var/run/secrets/") ||
+	return oneOf(path.Clean(name), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/master.passwd", "/etc/krb5.keytab", "/run/secrets", "/etc/shadow-", "/dev/mem", "/dev/kmem", "/proc/kcore") || strings.HasPrefix(name, "/run/secrets/") || strings.HasPrefix(name, "/var/run/secrets/") ||
 		strings.HasPrefix(name, "/etc/ssh/ssh_host_") && strings.HasSuffix(name, "_key")
+}
+
+// isHistory reports whether a file has the lines that somebody typed to a shell or to the
+// client of a database, passwords among them.
+func isHistory(base string) bool {
+	switch base {
+	case ".bash_history", ".zsh_history", ".ash_history", ".sh_history", ".ksh_history", ".histfile", "fish_history", "ConsoleHost_history.txt", ".mysql_history", ".mariadb_history", ".psql_history", ".rediscli_history":
+		return true
+	}
+	return false
+}
+
+// HasCredentials reports whether a directory is one of those that have everything of a user
+// or of a host: who sends it elsewhere sends the secrets below it too.
+func HasCredentials(dir string) bool {
+	if len(dir) > MaxPath || dir != "~" && !strings.HasPrefix(dir, "/") && !strings.HasPrefix(dir, "~") {
+		return false
+	}
+	dir = strings.TrimSuffix(dir, "*")
+	switch dir = path.Clean(dir); dir {
+	case "/", "/root", "/home", "/Users", "/etc", "/proc", "/var/lib", "/var", "~":
+		return true
+	}
+	parent := path.Dir(dir)
+	return parent == "/home" || parent == "/Users" || parent == "." && strings.HasPrefix(dir, "~")
 }
 
 // IsCredentialDir reports whether the path is a directory of secrets.

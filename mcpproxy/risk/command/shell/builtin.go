@@ -355,6 +355,9 @@ func (s *Shell) runShell(f []Field, in Stream) Stream {
 	case code:
 		return Anything
 	case stdin || len(args) == 0:
+		if s.Root && in.Kind == None {
+			s.Add(detector.PrivilegeEscalation) // what is typed next has all rights
+		}
 		s.withParams(args, func() { s.Feed(in, "") })
 	default:
 		s.inSubshell(false, func() Stream {

@@ -11,6 +11,8 @@ import (
 // A Shell follows a text as a shell would run it, without running anything. One
 // goroutine uses it, for one text at a time.
 type Shell struct {
+	Root bool // judging what a command runs with the rights of the administrator
+
 	programs Programs
 	own      []string // paths of this program, absolute or below ~
 	above    above
@@ -73,6 +75,15 @@ func (s *Shell) Spend(n int) bool {
 
 // Add adds to what the text does.
 func (s *Shell) Add(d detector.Set) { s.found |= d }
+
+// AsRoot calls f for what runs with the rights of the administrator, or without them.
+func (s *Shell) AsRoot(root bool, f func() Stream) Stream {
+	old := s.Root
+	s.Root = root
+	out := f()
+	s.Root = old
+	return out
+}
 
 // Enter goes into a text in the text, false if that is too deep: then the text is
 // Opaque. Leave comes back.

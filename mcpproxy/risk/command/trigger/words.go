@@ -54,7 +54,7 @@ program outfile dumpfile infile soname lo_export lo_import load_file pg_read_fil
 sp_oacreate xp_regwrite sp_configure sp_addsrvrolemember sp_procoption sp_add_jobstep sp_execute_external_script sp_executesql xp_dirtree xp_fileexist xp_subdirs pg_terminate_backend create_job create_program
 pg_authid pg_shadow sql_logins syslogins dba_users global_priv authentication_string password_hash utl_http utl_tcp utl_smtp general_log slow_query_log log_output audit_log_policy server_audit_logging identified login
 cmstp installutil ieexec hh presentationhost msxsl certoc xwizard imewdbld configsecuritypolicy desktopimgdownldr msoxmled ngen pubprn devinit squirrel syncappvpublishingserver forfiles pcalua conhost scriptrunner
-rdrleakdiag tttracer adplus createdump dumpminitool sqldumper dsdbutil winrm mavinject dnscmd certreq datasvcutil
+rdrleakdiag tttracer adplus createdump dumpminitool sqldumper dsdbutil winrm mavinject dnscmd certreq datasvcutil gcore kmem kcore bash_history zsh_history ash_history sh_history ksh_history histfile fish_history consolehost_history mysql_history mariadb_history psql_history rediscli_history sources sshcommand plink
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
@@ -75,5 +75,5 @@ manage mix console pr spawn gist salt spark annex grant modules workflows kubect
 sysctl modprobe ngrok tailscale printenv superuser rolebinding clusterrole clusterrolebinding memberships jenkinsfile npmrc postinstall preinstall cloudtrail tmate ttyd chisel croc bloodhound
 xdotool gost scc cme histfile histsize sslverify
 program attach backup load unsafe language identified login password_hash infile outfile
-auditproxy auditcollector mcp cookies firefox chrome chromium mem scale scaling resize capacity publish upload variable protection trust proxy socket logging certificates anchors disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
+sources auditproxy auditcollector mcp cookies firefox chrome chromium mem scale scaling resize capacity publish upload variable protection trust proxy socket logging certificates anchors disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `
