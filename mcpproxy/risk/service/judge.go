@@ -4,7 +4,7 @@
 // New looks at the words of a tool's name once. Judge reads the arguments of a call of a
 // tool that is something special; any other costs nothing.
 //
-// The files, from the top: judge, service, shared, cloud, address, page, text.
+// The files, from the top: judge, service, access, shared, cloud, address, page, text.
 package service
 
 import (
@@ -32,6 +32,15 @@ func (t *Tool) Judge(arguments []byte, run func(words ...string)) (d detector.Se
 	}
 	if t.protects {
 		d |= detector.ProtectionOff
+	}
+	if t.secrets || t.objects && namesSecret(arguments) {
+		d |= detector.CredentialRead
+	}
+	if t.weakens {
+		d |= detector.ProtectionOff
+	}
+	if t.network && opensToAll(arguments) {
+		d |= detector.PermissionsAll
 	}
 	if t.forwards {
 		d |= detector.Exfiltration

@@ -36,6 +36,10 @@ type Tool struct {
 	requests bool // it sends the request that its arguments describe
 	cloud    bool // it calls the operation of a cloud that its arguments name
 	grantees bool // it changes who has rights to something
+	secrets  bool // it reads a secret
+	objects  bool // it reads an object of a cluster, of a kind that its arguments name
+	network  bool // it changes from where a network can be reached
+	weakens  bool // it turns off what protects an account or records what happens
 
 	operation string // of a cloud, that it calls
 }
@@ -56,7 +60,10 @@ func New(words []string, access Access) (t Tool) {
 	t.many = has("many") && has("delete", "remove", "update", "replace")
 	t.drops = has("drop", "truncate") && has("collection", "database", "table", "index", "indexes", "schema", "keyspace") ||
 		has("delete") && has("index", "indices", "database", "table", "schema", "keyspace") && !has("row", "rows", "record", "records", "column", "comment", "page", "entry")
+	t.weakens = access != Reads && weakens(has)
 	if access == Reads {
+		t.secrets = readsSecret(has)
+		t.objects = has("resource", "resources", "kubectl", "kubernetes", "k8s", "object", "objects") && !has("list")
 		return t
 	}
 	t.operation = operationOf(words)
@@ -72,6 +79,8 @@ func New(words []string, access Access) (t Tool) {
 		makes && has("webhook", "webhooks") || (makes || has("mailbox", "gmail", "calendar")) && has("delegate", "delegates", "delegation") ||
 		has("invite", "invitation", "invitations") && (has("external", "guest", "outside") || has("shared") && has("conversation", "conversations", "channel") ||
 			has("user", "users", "member", "members", "org", "organization", "workspace", "team", "people") && !has("channel", "event", "meeting", "calendar", "chat", "conversation", "conversations"))
+	t.grants = t.grants || makesAccess(has, t.Database || t.mongo || has("atlas"))
+	t.network = makes && isNetwork(has)
 	t.forwards = makes && has("forwarding", "autoforward", "autoforwarding")
 	t.rules = has("rule", "rules", "filter", "filters", "forward", "forwarding", "mailbox", "sieve", "vacation")
 	t.shares = has("update", "edit", "modify", "set", "change", "patch") && has("repo", "repository", "project", "bucket", "dataset", "database", "instance", "gist", "visibility")

@@ -1,0 +1,74 @@
+package service
+
+import "strings"
+
+// hasWords reports whether the name of a tool has one of the words.
+type hasWords func(words ...string) bool
+
+// readsSecret reports whether a tool that reads gives out a secret, and not what is known
+// of it.
+func readsSecret(has hasWords) bool {
+	return has("get", "read", "retrieve", "fetch", "show", "reveal", "view", "export", "decrypt", "download") &&
+		has("secret", "secrets", "password", "passwords", "credential", "credentials", "kubeconfig") &&
+		!has("scanning", "scan", "alert", "alerts", "metadata", "policy", "policies", "names", "rotation", "expiry", "expiration", "audit", "strength", "requirements", "status", "count", "health", "docs")
+}
+
+// namesSecret reports whether arguments name the secrets of a cluster as what is read.
+func namesSecret(arguments []byte) (found bool) {
+	pairs(arguments, 0, func(name, text string) {
+		switch strings.ReplaceAll(name, "_", "") {
+		case "kind", "resource", "resourcetype", "type", "resourcekind":
+			found = found || strings.EqualFold(text, "secret") || strings.EqualFold(text, "secrets")
+		}
+	})
+	return found
+}
+
+// makesAccess reports whether a tool makes an account of a database, a key with which one
+// can be used, a password, or what the pipelines of a repository run with.
+func makesAccess(has hasWords, database bool) bool {
+	makes := has("create", "add", "set", "generate", "issue", "mint", "new", "update", "change", "reset", "upsert")
+	return makes && (database && has("user", "users", "login", "grant") ||
+		has("api", "access", "personal", "account", "pat") && has("key", "keys", "token", "tokens", "pat") && !has("update", "set") ||
+		has("password", "passwords") && has("set", "change", "reset", "update") && !has("policy", "policies", "hint", "field") ||
+		has("variable", "variables") && has("repo", "repository", "project", "group", "org", "organization", "actions", "pipeline", "ci", "workflow"))
+}
+
+// isNetwork reports whether a tool changes from where something can be reached.
+func isNetwork(has hasWords) bool {
+	return !has("egress", "outbound", "route", "routes") &&
+		(has("firewall", "ingress", "inbound", "cidr", "nsg", "allowlist", "whitelist", "ipallowlist") || has("security") && has("group", "groups", "rule", "rules") || has("access", "allowed", "trusted", "authorized") && has("list", "ip", "ips", "network", "networks"))
+}
+
+// opensToAll reports whether arguments let all addresses in, elsewhere than to a site on the
+// web.
+func opensToAll(arguments []byte) bool {
+	all, not, web, other := false, false, false, false
+	pairs(arguments, 0, func(name, text string) {
+		switch {
+		case text == "0.0.0.0/0" || text == "::/0":
+			all = true
+		case strings.Contains(name, "port"), strings.HasPrefix(name, "allow"):
+			switch strings.TrimPrefix(strings.ToLower(text), "tcp:") {
+			case "80", "443":
+				web = true
+			case "tcp", "", strings.ToLower(name):
+			default:
+				other = other || strings.ContainsAny(text, "0123456789")
+			}
+		}
+		switch strings.ToLower(text) {
+		case "egress", "outbound", "deny", "drop", "block", "reject":
+			not = true
+		}
+	})
+	return all && !not && (other || !web)
+}
+
+// weakens reports whether a tool turns off the second factor of an account, or what records
+// or prevents.
+func weakens(has hasWords) bool {
+	return has("disable", "reset", "remove", "deactivate", "delete", "unenroll", "bypass") && has("mfa", "2fa", "totp", "twofactor") ||
+		has("disable", "stop", "deactivate", "off", "delete", "bypass", "uninstall") &&
+			(has("cloudtrail", "guardduty", "antivirus", "edr", "auditing", "waf", "flowlogs") || has("audit") && has("log", "logs", "logging", "trail") || has("logging") || has("firewall") && !has("rule", "rules", "policy", "group", "list"))
+}
