@@ -225,7 +225,7 @@ func (t *ruleTest) print(list []alert.Alert) error {
 	for _, a := range list {
 		counts[a.Rule]++
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", a.TS.UTC().Format(time.DateTime), a.Severity, a.Rule, escape.Text(a.SessionID), a.CallNo,
-			terminal.Shorten(escape.Text(a.Operation)), terminal.Shorten(escape.Text(a.Details)))
+			terminal.Shorten(escape.Name(a.Operation)), terminal.Shorten(escape.Text(a.Details)))
 	}
 	if err := w.Flush(); err != nil {
 		return err

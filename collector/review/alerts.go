@@ -85,7 +85,7 @@ func (s *Server) alert(r *http.Request) (page, error) {
 		body.Act = store.Reopened
 	}
 	body.Token = s.formToken(r, a.ID, body.EventID)
-	return page{Template: "alert", Title: a.Title, Section: "alerts", Body: body}, nil
+	return page{Template: "alert", Title: clip(300, a.Title), Section: "alerts", Body: body}, nil
 }
 
 // maxComment is the most code points of a comment.

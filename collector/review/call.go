@@ -105,7 +105,7 @@ func (s *Server) call(r *http.Request) (page, error) {
 	if err := g.Wait(); err != nil {
 		return page{}, err
 	}
-	return page{Template: "call", Title: body.Versions[0].Title, Section: "calls", Body: body}, nil
+	return page{Template: "call", Title: clipName(200, body.Versions[0].Title), Section: "calls", Body: body}, nil
 }
 
 func newVersion(st store.Stored) version {

@@ -16,17 +16,28 @@ import (
 
 // clip returns at most n code points of a text. The record's page shows all of
 // it.
-func clip(n int, s string) string {
+func clip(n int, s string) string { return clipped(n, s, escape.Text) }
+
+// clipName is clip of the name of a tool or a server, whose letters that look like others
+// are shown as their escapes.
+func clipName(n int, s string) string {
+	if strings.Contains(s, " ") {
+		return clip(n, s) // a method and what it is about
+	}
+	return clipped(n, s, escape.Name)
+}
+
+func clipped(n int, s string, escaped func(string) string) string {
 	// A code point takes at most four bytes: no need to count a long text's.
 	if len(s) > 4*n || utf8.RuneCountInString(s) > n {
 		cut := 0
 		for i := range s {
 			if cut++; cut > n {
-				return escape.Text(s[:i]) + "…"
+				return escaped(s[:i]) + "…"
 			}
 		}
 	}
-	return escape.Text(s)
+	return escaped(s)
 }
 
 // shortID returns the end of a UUIDv7: its start is the time, which many

@@ -75,7 +75,7 @@ func narrate(op audit.Operation) sentence {
 	if phrase, ok := phrases[name]; ok {
 		s = fill(phrase, get)
 	} else {
-		s = say("called ", name)
+		s = append(say("called "), words{Text: name, Given: true, Name: true})
 		if op.Target != "" {
 			s = append(s, say(" on ", op.Target)...)
 		}
@@ -92,18 +92,18 @@ func fill(phrase string, get func(string) string) (s sentence) {
 	for phrase != "" {
 		i := strings.IndexAny(phrase, "[{")
 		if i < 0 {
-			return append(s, words{phrase, false})
+			return append(s, words{Text: phrase})
 		}
 		if i > 0 {
-			s = append(s, words{phrase[:i], false})
+			s = append(s, words{Text: phrase[:i]})
 		}
 		if phrase[i] == '{' {
 			end := i + strings.IndexByte(phrase[i:], '}')
 			v := get(phrase[i+1 : end])
 			if v == "" {
-				s = append(s, words{"something", false})
+				s = append(s, words{Text: "something"})
 			} else {
-				s = append(s, words{v, true})
+				s = append(s, words{Text: v, Given: true})
 			}
 			phrase = phrase[end+1:]
 			continue
@@ -112,7 +112,7 @@ func fill(phrase string, get func(string) string) (s sentence) {
 		inner := phrase[i+1 : end]
 		open, closing := strings.IndexByte(inner, '{'), strings.IndexByte(inner, '}')
 		if v := get(inner[open+1 : closing]); v != "" {
-			s = append(s, words{inner[:open], false}, words{v, true})
+			s = append(s, words{Text: inner[:open]}, words{Text: v, Given: true})
 		}
 		phrase = phrase[end+1:]
 	}
@@ -128,7 +128,7 @@ func narrateLine(l store.Line) sentence {
 		}
 		s := narrate(audit.Operation{Method: l.Method, Tool: l.Tool, Target: l.Target, Args: audit.JSON(l.Args)})
 		if l.Kind == "open" {
-			s = append(s, words{", and waits for the answer", false})
+			s = append(s, words{Text: ", and waits for the answer"})
 		}
 		return s
 	case "session_start":

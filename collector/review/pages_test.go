@@ -897,3 +897,44 @@ func TestDecisionLinks(t *testing.T) {
 		t.Errorf("a rule of more than %d bytes: %d", maxValue, w.Code)
 	}
 }
+
+// TestMixedNames checks that a tool's name with letters that look like others is shown with
+// their escapes on each page that names it, and that an ordinary one in another script is not.
+func TestMixedNames(t *testing.T) {
+	const mixed, escaped, plain = "s\u0435nd_keys", `s\u0435nd_keys`, "поиск"
+	for text, want := range map[string]string{mixed: escaped, plain: plain} {
+		pages := 0
+		for _, path := range pagePaths {
+			w := do(newTestServer(t, &fakeStore{text: text, records: 2}), httptest.NewRequest("GET", path, nil))
+			doc, err := html.Parse(w.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for n := range doc.Descendants() {
+				if n.Type == html.TextNode && n.Parent.Data != "option" && strings.Contains(n.Data, want) {
+					found = true
+				}
+				link := n.Type == html.TextNode && n.Parent.Data == "a" && strings.Contains(n.Parent.Parent.Data+" "+class(n.Parent), "mono name")
+				if title := n.Type == html.TextNode && n.Parent.Data == "title" && !strings.HasPrefix(path, "/alerts/"); (title || link) && strings.Contains(n.Data, mixed) {
+					t.Errorf("%s shows %q", path, n.Data)
+				}
+			}
+			if found {
+				pages++
+			}
+		}
+		if pages < 7 {
+			t.Errorf("%q is on %d pages", want, pages)
+		}
+	}
+}
+
+func class(n *html.Node) string {
+	for _, a := range n.Attr {
+		if a.Key == "class" {
+			return a.Val
+		}
+	}
+	return ""
+}

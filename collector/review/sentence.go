@@ -7,12 +7,13 @@ type sentence []words
 type words struct {
 	Text  string
 	Given bool // untrusted
+	Name  bool // of a tool, and Given
 }
 
 func say(parts ...string) (s sentence) {
 	for i, p := range parts {
 		if p != "" {
-			s = append(s, words{p, i%2 == 1})
+			s = append(s, words{Text: p, Given: i%2 == 1})
 		}
 	}
 	return s

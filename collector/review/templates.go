@@ -18,6 +18,7 @@ import (
 var functions = template.FuncMap{
 	"text":     escape.Text,
 	"clip":     clip,
+	"name":     clipName,
 	"short":    shortID,
 	"stamp":    stamp,
 	"clock":    clock,

@@ -188,7 +188,7 @@ func (n *node) sample() (s sentence) {
 		if i == 0 {
 			lead = " with "
 		}
-		s = append(s, words{lead, false}, words{c.Name + " " + c.brief(), true})
+		s = append(s, words{Text: lead}, words{Text: c.Name + " " + c.brief(), Given: true})
 	}
 	return s
 }

@@ -126,7 +126,7 @@ func (s *Server) asked(r *http.Request) (page, error) {
 	} else if err := w.Allows(os.Geteuid()); err != nil {
 		body.Deaf = err.Error()
 	}
-	return page{Template: "question", Title: body.Question.Asks[0].Title + " waits", Section: "waiting", Body: body}, nil
+	return page{Template: "question", Title: clipName(200, body.Question.Asks[0].Title) + " waits", Section: "waiting", Body: body}, nil
 }
 
 func (s *Server) question(r *http.Request, w waiting, histories map[string]history) question {

@@ -66,8 +66,10 @@ func (l *Line) fit(text string) string {
 }
 
 // Column adds text and spaces up to n cells, then one more.
-func (l *Line) Column(s Style, text string, n int) {
-	text = escape.Text(text)
+func (l *Line) Column(s Style, text string, n int) { l.ColumnSafe(s, escape.Text(text), n) }
+
+// ColumnSafe is Column for a text of visible characters only.
+func (l *Line) ColumnSafe(s Style, text string, n int) {
 	l.PutSafe(s, text)
 	l.PutSafe(Plain, strings.Repeat(" ", max(0, n-Cells(text))+1))
 }

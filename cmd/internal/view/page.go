@@ -83,7 +83,7 @@ func (p *recordPage) operation(op audit.Operation) {
 		what = op.Method
 	}
 	l.Column(terminal.Faint, where, pageCells)
-	l.Put(terminal.Bold, what+" ")
+	l.PutSafe(terminal.Bold, escape.Name(what)+" ")
 	if (op.Path != "" || op.Candidate) && op.Args != "" {
 		l.PutSafe(terminal.Plain, summarizer{depth: 1, hex: 8}.arguments(op.Args))
 	}
@@ -110,6 +110,8 @@ func (p *recordPage) members(line []byte) {
 			p.tree(v, 1)
 		case n == "duration_ms":
 			p.row(n, terminal.Plain, string(v)+" ms")
+		case n == "tool" && v[0] == '"':
+			p.rowSafe(n, terminal.Plain, escape.Name(jsontext.Unquote(v)))
 		case v[0] == '"':
 			p.row(n, terminal.Plain, jsontext.Unquote(v))
 		default:

@@ -78,7 +78,7 @@ func (r *renderer) record(rec *audit.Record, outcome string) []byte {
 		r.call(&l, rec, outcome)
 	default:
 		l.Column(terminal.Notice, string(rec.Kind), outcomeCells)
-		l.Column(terminal.Plain, rec.Tool, toolCells)
+		l.ColumnSafe(terminal.Plain, escape.Name(rec.Tool), toolCells)
 		l.Put(terminal.Faint, "kind not known to this version: auditproxy show "+rec.RecordID)
 	}
 	if r.wide {
@@ -113,7 +113,7 @@ func (r *renderer) call(l *terminal.Line, rec *audit.Record, outcome string) {
 	if what == "" {
 		what = "unreadable" // no reader here found a method
 	}
-	l.Column(terminal.Bold, what, toolCells)
+	l.ColumnSafe(terminal.Bold, escape.Name(what), toolCells)
 	l.Right(terminal.Plain, duration(rec.Duration), durationCells)
 	l.Column(tierStyle(rec.Tier), rec.Tier, tierCells)
 	r.decision(l, rec)
@@ -144,10 +144,11 @@ func (r *renderer) flags(l *terminal.Line, rec *audit.Record) {
 		if name == "" {
 			name = c.Method
 		}
+		name = escape.Name(name)
 		if c.Target != "" {
-			name += " " + c.Target
+			name += " " + escape.Text(c.Target)
 		}
-		l.Put(terminal.Bad, "!or:"+name+" ")
+		l.PutSafe(terminal.Bad, "!or:"+name+" ")
 		if c.Args != "" {
 			l.PutSafe(terminal.Bad, "with "+r.summarizer().arguments(c.Args)+" ")
 		}

@@ -39,6 +39,7 @@ func TestSummary(t *testing.T) {
 		{"it takes no other object for a digest", `{"x":{"len":1,"other":2}}`, `x={len=1 other=2}`},
 		{"it does not go deeper than asked", `{"a":{"b":{"c":{}}},"b":{"b":{"c":{"d":1}}},"l":[[[1]]]}`, `a={b={c={}}} b={b={c={…}}} l=[[[…]]]`},
 		{"it names the operations of a batch", `{"operations":[{"tool":"a","arguments":{"x":1}},{"tool":"b"},{"keys":"c"}]}`, `operations=[a(x=1), b, {keys=c}]`},
+		{"it shows letters that look like others", "{\"operations\":[{\"tool\":\"s\u0435nd_keys\"},{\"tool\":\"поиск\"}]}", `operations=["s\u0435nd_keys", поиск]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := (summarizer{depth: 2, hex: 8}).arguments(audit.JSON(tt.in)); got != tt.want {
@@ -55,5 +56,24 @@ func TestUnknownKind(t *testing.T) {
 	line := string(r.record(&audit.Record{Kind: "future", RecordID: "0198", TS: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Duration: -1}, ""))
 	if !strings.Contains(line, "12:00:00.000Z future ") || !strings.Contains(line, "auditproxy show 0198") {
 		t.Errorf("the line is %q", line)
+	}
+}
+
+// TestMixedNames checks that the name of a tool with letters that look like others is shown
+// with their escapes, and an ordinary one in another script as it is.
+func TestMixedNames(t *testing.T) {
+	r := renderer{loc: time.UTC}
+	for tool, want := range map[string]string{"s\u0435nd_keys": `s\u0435nd_keys`, "поиск": "поиск"} {
+		rec := audit.Record{Kind: audit.KindCall, Method: "tools/call", Tool: tool, Duration: -1, Candidates: []audit.Candidate{{Method: "tools/call", Tool: tool, Target: "файл x"}}}
+		line := string(r.record(&rec, "ok"))
+		if !strings.Contains(line, " "+want+" ") || !strings.Contains(line, "!or:"+want+" файл x\n") {
+			t.Errorf("the line is %q", line)
+		}
+		p := recordPage{loc: time.UTC}
+		p.members([]byte(`{"tool":"` + tool + `"}`))
+		p.operation(audit.Operation{Tool: tool})
+		if page := string(p.out); strings.Count(page, " "+want+"\n") != 2 {
+			t.Errorf("the page is %q", page)
+		}
 	}
 }

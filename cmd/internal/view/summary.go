@@ -70,7 +70,11 @@ func (s summarizer) list(b *strings.Builder, v []byte, depth int) {
 		}
 		sep = ", "
 		if tool, args, ok := operation(v); ok {
-			b.WriteString(word(tool))
+			if escape.IsMixed(tool) {
+				b.WriteString(`"` + strings.ReplaceAll(escape.Name(tool), `"`, `\"`) + `"`)
+			} else {
+				b.WriteString(word(tool))
+			}
 			if depth > 1 && len(args) > 0 {
 				b.WriteByte('(')
 				s.members(b, args, depth-2)

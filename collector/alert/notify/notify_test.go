@@ -580,7 +580,7 @@ func TestClockAhead(t *testing.T) {
 // them hides or turns what is around it, in no more than Slack takes.
 func TestShownTexts(t *testing.T) {
 	a := example
-	a.Details, a.Operation = `{"destination":"/tmp/\u202egpj.exe\u200b`+"\u202egpj.exe\u200b"+`"}`, "pipe\u2066_pane"
+	a.Details, a.Operation = `{"destination":"/tmp/\u202egpj.exe\u200b`+"\u202egpj.exe\u200b"+`"}`, "pipe\u2066_p\u0430ne"
 	f := newFar(t)
 	for i, kind := range []func(string) (notify.Receiver, error){
 		notify.Alertmanager, func(address string) (notify.Receiver, error) { return notify.Webhook("slack+" + address) },
@@ -592,7 +592,7 @@ func TestShownTexts(t *testing.T) {
 		if err := r.Send(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.got[i]; strings.ContainsAny(got, "\u202e\u200b\u2066") || !strings.Contains(got, `\\u202egpj.exe\\u200b`) || len(got) > 3000 {
+		if got := f.got[i]; strings.ContainsAny(got, "\u202e\u200b\u2066\u0430") || !strings.Contains(got, `\\u202egpj.exe\\u200b`) || len(got) > 3000 {
 			t.Errorf("sent %s, want the characters as escapes, in 3000 bytes", got)
 		}
 		// Slack has them in the text; for Alertmanager they are labels.

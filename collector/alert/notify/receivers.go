@@ -207,7 +207,7 @@ func alertmanagerBody(a alert.Alert) any {
 	}
 	body := map[string]any{
 		"labels":      labels,
-		"annotations": map[string]string{"summary": a.Title, "description": a.Reason, "details": shownJSON(a.Details), "operation": escape.Text(a.Operation)},
+		"annotations": map[string]string{"summary": a.Title, "description": a.Reason, "details": shownJSON(a.Details), "operation": escape.Name(a.Operation)},
 		"startsAt":    began.UTC(),
 	}
 	if a.Closes != "" { // the alert with these labels has ended
