@@ -69,8 +69,8 @@ func TestHostileFiles(t *testing.T) {
 		regexes += "{conditions: [{path: args.x, op: regex, value: '(a{500}b{500}c{500}d{500}){2}'}]},\n"
 	}
 	for _, c := range []struct{ name, source, want string }{
-		{"empty.yaml", "", "the file is empty"},
-		{"comment.yaml", "# nothing\n", "the file has no values"},
+		{"empty.yaml", "", "the file is empty: write a policy"},
+		{"comment.yaml", "# nothing\n", "the file has no values: write a policy"},
 		{"text.yaml", "root:x:0:0:root:/root:/bin/bash\n", "the file has text, want the names and values of a policy"},
 		{"size.json", strings.Repeat(" ", maxSize) + "{}", "want at most 524288"},
 		{"huge.yaml", strings.Repeat("a: b\n", 20<<20/5), "want at most 524288"},

@@ -123,7 +123,7 @@ func read(source []byte, name string) (*node, *Problem) {
 	}
 	first := bytes.TrimLeft(source, " \t\r\n")
 	if len(first) == 0 {
-		return nil, &Problem{1, 1, "the file is empty"}
+		return nil, &Problem{1, 1, "the file is empty: write a policy"}
 	}
 	isJSON := strings.HasSuffix(strings.ToLower(name), ".json")
 	if isJSON || first[0] == '{' && validJSON(source) {
@@ -393,7 +393,7 @@ func readYAML(source []byte) (*node, *Problem) {
 		}
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		return nil, &Problem{1, 1, "the file has no values"}
+		return nil, &Problem{1, 1, "the file has no values: write a policy"}
 	}
 	message := err.Error()
 	m := yamlLine.FindStringSubmatch(message)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -127,6 +128,9 @@ func (c Config) read() ([]byte, error) {
 func readFile(path string) ([]byte, error) {
 	// O_NONBLOCK: a FIFO in the file's place must not hang the program.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading policy %q: %w: check the name", path, errors.Unwrap(err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading policy %q: %w", path, errors.Unwrap(err))
 	}
@@ -136,14 +140,14 @@ func readFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading policy %q: %w", path, err)
 	case !i.Mode().IsRegular():
-		return nil, fmt.Errorf("reading policy %q: it is not a file", path)
+		return nil, fmt.Errorf("reading policy %q: it is not a file: name a file, or a preset such as preset:observe", path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading policy %q: %w", path, err)
 	case len(b) > maxFile:
-		return nil, fmt.Errorf("reading policy %q: it has more than %d MiB", path, maxFile>>20)
+		return nil, fmt.Errorf("reading policy %q: it has more than %d MiB: a policy has at most 512 KiB", path, maxFile>>20)
 	}
 	return b, nil
 }
