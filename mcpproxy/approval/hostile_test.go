@@ -731,6 +731,21 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepLeavesOthers checks that the files of other users stay, also where this user could
+// remove them.
+func TestSweepLeavesOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a file of another user")
+	}
+	d := own(t)
+	put(t, d, "gone.answer", yes, 0o600)
+	must(t, os.Chown(d.name("gone", answerExt), 54321, -1))
+	d.sweep(time.Now().Add(25 * time.Hour))
+	if _, err := os.Lstat(d.name("gone", answerExt)); err != nil {
+		t.Errorf("the file of another user is gone: %v", err)
+	}
+}
+
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{yes, `{"approved":false,"scope":"always","by":"Ann","tool":"x","server_key":"0123456789abcdef","detections":["a"],"question":"x"}`, "", "{", `{"by":"\ud800"}`} {
 		f.Add(text)

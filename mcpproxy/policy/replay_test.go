@@ -207,6 +207,7 @@ func TestReplayOfFrames(t *testing.T) {
 		{"a limit in one call", [][]policy.Recorded{{call("a", ""), call("a", ""), call("a", "")}, {call("a", "")}}, []string{"deny /tools/a/limits/c", "allow"}},
 		{"the strictest", [][]policy.Recorded{{call("a", ""), call("b", secret), call("other", "")}}, []string{"deny (default deny)"}},
 		{"a digest", [][]policy.Recorded{{call("b", secret)}}, []string{"redacted /tools/b/deny_if/args.keys-regex"}},
+		{"a redacted name", [][]policy.Recorded{{call("b", `{"[redacted len=4 hmac=0123456789abcdef]":"rm"}`)}}, []string{"redacted /tools/b/deny_if/args.keys-regex"}},
 		{"after a digest", [][]policy.Recorded{{call("b", secret)}, {call("b", `{"keys":"ls"}`)}, {call("b", `{"keys":"ls"}`)}, {call("b", `{"keys":"rm"}`)}}, []string{
 			"redacted /tools/b/deny_if/args.keys-regex", "allow", "history /tools/b/limits/c", "deny /tools/b/deny_if/args.keys-regex"}},
 	} {
