@@ -201,7 +201,7 @@ func reveals(words []string) (d detector.Set) {
 		if w == "FROM" || w == "JOIN" {
 			table := at(words, i+1)
 			switch lastPart(table) {
-			case "PG_SHADOW", "PG_AUTHID":
+			case "PG_SHADOW", "PG_AUTHID", "MOZ_COOKIES", "MOZ_LOGINS":
 				d |= detector.CredentialRead
 			case "SQL_LOGINS", "SYSLOGINS", "SYSXLOGINS", "DBA_USERS", "GLOBAL_PRIV":
 				if named {

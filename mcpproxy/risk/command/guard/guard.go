@@ -42,6 +42,12 @@ func Judge(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	if stealsCredentials(name, args) {
 		s.Add(detector.CredentialRead)
 	}
+	if shell.OneOf(name, "ssh", "dbclient", "plink") && in.From&detector.CredentialRead != 0 {
+		s.Add(detector.Exfiltration)
+	}
+	if name == "systemsetup" && shell.HasAny(strings.ToLower(shell.Join(args)), "-setremotelogin on", "-setremoteappleevents on") || isDomainChange(name, args) {
+		s.Add(detector.Persistence)
+	}
 	if name == "git" && changesSSH(args) {
 		s.Add(detector.Persistence)
 	}
@@ -66,6 +72,26 @@ func changesSSH(args []shell.Field) bool {
 		if program != "." && !strings.HasPrefix(program, "-") && !shell.OneOf(program, "ssh", "plink", "tortoiseplink", "sshpass", "autossh", shell.Hole) {
 			return true
 		}
+	}
+	return false
+}
+
+// isDomainChange reports whether a script of impacket or the like gives an account rights in
+// a domain of Windows.
+func isDomainChange(name string, args []shell.Field) bool {
+	switch strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(name), ".py"), "impacket-") {
+	case "python", "python2", "python3":
+		for i, a := range args {
+			if a.Text != "" && a.Text[0] != '-' {
+				return strings.HasSuffix(a.Text, ".py") && isDomainChange(shell.BaseName(a.Text), args[i+1:])
+			}
+		}
+	case "addcomputer":
+		return len(args) > 0
+	case "rbcd", "dacledit", "owneredit", "pywhisker":
+		return hasWord(args, "write", "add", "-write", "remove", "flush", "clear")
+	case "bloodyad":
+		return hasWord(args, "set", "add", "remove")
 	}
 	return false
 }
@@ -113,7 +139,8 @@ func stealsCredentials(name string, args []shell.Field) bool {
 	}
 	switch strings.TrimPrefix(strings.TrimSuffix(name, path.Ext(name)), "impacket-") {
 	case "mimikatz", "pypykatz", "lazagne", "unshadow", "john", "hashcat", "hydra", "medusa", "patator", "kerbrute", "rubeus", "responder", "secretsdump", "getnpusers", "getuserspns", "ntlmrelayx",
-		"crackmapexec", "cme", "netexec", "nxc", "sharphound", "bloodhound-python", "mimipenguin", "truffledump":
+		"crackmapexec", "cme", "netexec", "nxc", "sharphound", "bloodhound-python", "mimipenguin", "truffledump", "bloodhound", "gettgt", "getst", "ticketer", "gettgtpkinit", "getnthash", "lsassy", "targetedkerberoast",
+		"certipy", "petitpotam", "dementor", "printerbug", "mitm6", "safetykatz", "sharpdump", "snaffler", "winpeas", "linpeas", "pywhisker", "donpapi", "masky", "dploot":
 		return len(args) > 0
 	case "reg":
 		hive := strings.ToLower(shell.Join(args[min(1, len(args)):]))

@@ -93,6 +93,10 @@ func turnsOff(name string, args []shell.Field) bool {
 		return has("-removedefinitions")
 	case "sysmon", "sysmon64":
 		return has("-u", "/u")
+	case "defaults":
+		text := strings.ToLower(shell.Join(args))
+		return first == "write" && (shell.HasAny(text, "com.apple.alf globalstate -int 0", "com.apple.alf globalstate 0") ||
+			shell.HasAny(text, "lsquarantine", "gkautorearm") && shell.HasAny(text, "-bool no", "-bool false", "-int 0", "-boolean no", "-boolean false"))
 	case "csrutil":
 		return has("disable")
 	case "spctl":

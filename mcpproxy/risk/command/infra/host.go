@@ -188,6 +188,9 @@ func accounts(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) (
 	gives := false
 	switch name {
 	case "sysadminctl":
+		if has(" -smbGuestAccess on ", " -afpGuestAccess on ") {
+			s.Add(detector.PermissionsAll)
+		}
 		bad = has(" -deleteUser ")
 		gives = has(" -addUser ") && has(" -admin ", " -UID 0 ") || has(" -resetPasswordFor ", " -newPassword ", " -guestAccount on ")
 	case "dsenableroot":

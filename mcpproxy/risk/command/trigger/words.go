@@ -55,6 +55,8 @@ sp_oacreate xp_regwrite sp_configure sp_addsrvrolemember sp_procoption sp_add_jo
 pg_authid pg_shadow sql_logins syslogins dba_users global_priv authentication_string password_hash utl_http utl_tcp utl_smtp general_log slow_query_log log_output audit_log_policy server_audit_logging identified login
 cmstp installutil ieexec hh presentationhost msxsl certoc xwizard imewdbld configsecuritypolicy desktopimgdownldr msoxmled ngen pubprn devinit squirrel syncappvpublishingserver forfiles pcalua conhost scriptrunner
 rdrleakdiag tttracer adplus createdump dumpminitool sqldumper dsdbutil winrm mavinject dnscmd certreq datasvcutil gcore kmem kcore bash_history zsh_history ash_history sh_history ksh_history histfile fish_history consolehost_history mysql_history mariadb_history psql_history rediscli_history sources sshcommand plink
+gettgt getst ticketer gettgtpkinit getnthash lsassy targetedkerberoast certipy petitpotam dementor printerbug mitm6 safetykatz sharpdump snaffler winpeas linpeas pywhisker donpapi masky dploot
+addcomputer rbcd dacledit owneredit bloodyad moz_cookies moz_logins systemsetup globalstate lsquarantine gkautorearm smbguestaccess afpguestaccess
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
