@@ -3,6 +3,9 @@ package risk
 import (
 	"bytes"
 	"strings"
+
+	"auditproxy/mcpproxy/risk/command"
+	"auditproxy/mcpproxy/risk/detector"
 )
 
 // runsProgram judges the arguments at b[from], an object, as the words of the command that
@@ -95,4 +98,21 @@ func (w *walk) special(t *Tool, from int) {
 		}
 		w.command(view(w.argv), maxJoined)
 	}))
+}
+
+// code judges a text that an interpreter runs. Code often has a call of eval, or of what is
+// named like it, which says no more than the name of the tool.
+func (w *walk) code(interpreter, text string) {
+	if !command.Matters(text) && !strings.Contains(text, "(") {
+		return
+	}
+	w.argv = appendQuoted(append(w.argv[:0], interpreter...), text)
+	d, left := w.a.commands.Detect(view(w.argv), w.budget)
+	const longest = 64 << 10 // that is read
+	if w.budget = left; left > 0 && len(w.argv) <= longest {
+		d &^= detector.Opaque
+	}
+	if d != 0 {
+		w.found(d)
+	}
 }

@@ -483,6 +483,9 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 			w.argv = appendQuoted(append(w.argv[:0], "psql -c"...), v)
 			w.command(view(w.argv), len(w.argv))
 		}
+		if arg&(typed|commandLine) != 0 && t.executes && t.special.Code != "" {
+			w.code(t.special.Code, v)
+		}
 		if t.special.Graph {
 			w.argv = appendQuoted(append(w.argv[:0], "cypher-shell"...), v)
 			w.command(view(w.argv), len(w.argv))

@@ -72,3 +72,26 @@ func weakens(has hasWords) bool {
 		has("disable", "stop", "deactivate", "off", "delete", "bypass", "uninstall") &&
 			(has("cloudtrail", "guardduty", "antivirus", "edr", "auditing", "waf", "flowlogs") || has("audit") && has("log", "logs", "logging", "trail") || has("logging") || has("firewall") && !has("rule", "rules", "policy", "group", "list"))
 }
+
+// interpreterOf returns how a shell would run the code that a tool runs, "" for none. Code
+// whose language the name does not say is read as Python's: the calls that matter are found
+// by their names.
+func interpreterOf(has hasWords) string {
+	switch {
+	case has("review", "lint", "format", "analyze", "analyse", "explain", "generate", "search", "sample", "samples", "docs", "complete", "scan", "check", "validate"):
+		return "" // it reads code
+	case has("browser", "page", "tab", "devtools", "puppeteer", "playwright", "chrome", "shell", "bash", "sql", "powershell"):
+		return "" // a page has no files, and a shell is what else is looked for
+	case has("javascript", "js", "node", "nodejs", "deno", "bun", "typescript", "ts"):
+		return "node -e"
+	case has("ruby"):
+		return "ruby -e"
+	case has("perl"):
+		return "perl -e"
+	case has("php"):
+		return "php -r"
+	case has("python", "python3", "ipython", "jupyter", "notebook", "cell", "repl", "blender", "code", "interpreter"):
+		return "python3 -c"
+	}
+	return ""
+}

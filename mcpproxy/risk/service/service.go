@@ -21,6 +21,7 @@ type Tool struct {
 	Queries  bool   // it is named for queries: they may be SQL
 	Graph    bool   // they are Cypher
 	Relays   bool   // it calls the tool that its arguments name, as call_tool
+	Code     string // how a shell would run the code that it gets, "" for none
 
 	grants   bool // it gives a person, a key or a program access to a repository or an organization
 	forwards bool // it makes mail go elsewhere
@@ -53,6 +54,9 @@ func New(words []string, access Access) (t Tool) {
 	t.Database = has("sql", "db", "database", "pg", "postgres", "postgresql", "mysql", "mariadb", "sqlite", "clickhouse", "bigquery", "snowflake", "duckdb", "mssql", "sqlserver", "redshift", "cockroach", "trino")
 	t.Queries = has("query", "queries") && !has("docs", "documentation", "library", "knowledge", "web", "search", "graphql", "promql", "logs", "metrics")
 	t.Graph = has("cypher", "neo4j", "memgraph", "falkordb")
+	if access == Changes {
+		t.Code = interpreterOf(has)
+	}
 	t.mongo = has("mongo", "mongodb")
 	t.page = has("browser", "page", "playwright", "puppeteer", "chrome", "devtools", "tab") && has("evaluate", "eval", "script", "javascript", "js", "code")
 	t.requests = has("request", "http", "https", "rest", "api", "curl", "fetch", "elasticsearch", "opensearch")
