@@ -166,7 +166,10 @@ func Judge(s *shell.Shell, language, text string) {
 			}
 		}
 	}
-	files(src) // last, as it takes most of the budget
+	files(src) // last, as these take most of the budget
+	if sendsRead(src) {
+		s.Add(detector.Exfiltration)
+	}
 }
 
 var literalEval = pattern{lazyregexp.New(`\b(?:eval|exec|compile|assert|__import__|loads?|importlib)\s*\(?\s*["'][^"']*["']|\bjson\.loads?\b|\bast\.literal_eval\b|\bre\.compile\b|\bRegExp\b|\.exec\(|\bcompile\s*\(\s*r?["']|\bfs\.exec`), 5}

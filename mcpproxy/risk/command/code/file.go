@@ -28,10 +28,8 @@ var (
 	openMode = regexp.MustCompile(`^(?:mode\s*=\s*|:mode\s*=>\s*)?["']([rwaxbtcs+]{1,4})(?::[^"']*)?["']$`)
 )
 
-const (
-	maxCalls = 512 // of one kind that are looked at
-	maxArgs  = 512 // bytes of the arguments of one
-)
+// maxCalls is how many calls of one kind are looked at.
+const maxCalls = 512
 
 // files judges the files that code names in calls which write or read one: where a
 // program starts from, a device, or a secret.
@@ -140,48 +138,6 @@ func assignedTo(src *source, at int, name string) string {
 		}
 	}
 	return ""
-}
-
-// arguments returns the arguments of a call from the first one on.
-func arguments(src *source, from int) (args []string) {
-	text := src.text[from:min(len(src.text), from+maxArgs)]
-	if !src.s.Spend(len(text)) {
-		return nil
-	}
-	depth, start := 0, 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '"', '\'', '`':
-			for i++; i < len(text) && text[i] != c; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-			continue
-		case '(', '[', '{':
-			depth++
-			continue
-		case ')', ']', '}':
-			if depth--; depth >= 0 {
-				continue
-			}
-		case ',':
-			if depth > 0 {
-				continue
-			}
-		case ';', '\n':
-			if depth > 0 || c == '\n' && strings.TrimSpace(text[start:i]) == "" {
-				continue
-			}
-		default:
-			continue
-		}
-		args = append(args, strings.TrimSpace(text[start:i]))
-		if start = i + 1; text[i] != ',' {
-			return args
-		}
-	}
-	return append(args, strings.TrimSpace(text[start:]))
 }
 
 // receiver returns the expression in front of a method's dot, as far as its line has it.

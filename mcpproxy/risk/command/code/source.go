@@ -207,3 +207,48 @@ func stringLiterals(text string) []string {
 	}
 	return out
 }
+
+// maxArgs is how many bytes of the arguments of a call are read.
+const maxArgs = 512
+
+// arguments returns the arguments of a call from the first one on.
+func arguments(src *source, from int) (args []string) {
+	text := src.text[from:min(len(src.text), from+maxArgs)]
+	if !src.s.Spend(len(text)) {
+		return nil
+	}
+	depth, start := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '"', '\'', '`':
+			for i++; i < len(text) && text[i] != c; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			continue
+		case '(', '[', '{':
+			depth++
+			continue
+		case ')', ']', '}':
+			if depth--; depth >= 0 {
+				continue
+			}
+		case ',':
+			if depth > 0 {
+				continue
+			}
+		case ';', '\n':
+			if depth > 0 || c == '\n' && strings.TrimSpace(text[start:i]) == "" {
+				continue
+			}
+		default:
+			continue
+		}
+		args = append(args, strings.TrimSpace(text[start:i]))
+		if start = i + 1; text[i] != ',' {
+			return args
+		}
+	}
+	return append(args, strings.TrimSpace(text[start:]))
+}

@@ -13,7 +13,7 @@ import (
 var patterns = map[string]pattern{
 	"deletes": deletes, "codeEmpty": codeEmpty, "codeKill": codeKill, "codeMode": codeMode, "codeShutdown": codeShutdown, "codeExec": codeExec,
 	"codeInput": codeInput, "codeEval": codeEval, "codeRemote": codeRemote, "codeDecode": codeDecode, "codeSecret": codeSecret, "codeSends": codeSends,
-	"codeIndirect": codeIndirect, "codeDeleteByName": codeDeleteByName, "mongoDrop": mongoDrop, "powershellDelete": powershellDelete, "codeRoot": codeRoot,
+	"codeIndirect": codeIndirect, "codeDeleteByName": codeDeleteByName, "mongoDrop": mongoDrop, "powershellDelete": powershellDelete, "codeRoot": codeRoot, "readsOpen": readsOpen, "defines": defines,
 	"opensFile": opensFile, "writesFile": writesFile, "writesItself": writesItself, "copiesFile": copiesFile, "readsContent": readsContent, "readsItself": readsItself,
 }
 
