@@ -248,3 +248,17 @@ func TestDescribeLeaving(t *testing.T) {
 		}
 	}
 }
+
+// TestOldNumerals checks the warning of texts that readers of YAML 1.1 take for numbers.
+func TestOldNumerals(t *testing.T) {
+	for value, want := range map[string]bool{"1_000": true, "12:30": true, "'12:30'": false, "12-30": false} {
+		source := "version: \"1\"\ndefault: deny\ntools:\n  a:\n    deny_if: [{conditions: [{path: args.x, op: eq, value: " + value + "}]}]\n"
+		warned := false
+		for _, w := range load(t, source, "p.yaml").Describe(nil).Warnings {
+			warned = warned || strings.Contains(w.Error(), "readers of YAML 1.1 take")
+		}
+		if warned != want {
+			t.Errorf("%s: warned %v, want %v", value, warned, want)
+		}
+	}
+}

@@ -224,3 +224,13 @@ func FuzzLoad(f *testing.F) {
 		p.Describe(nil)
 	})
 }
+
+// TestIncrementOfNothing checks that a rule of Intercept may add 0, which counts as 1.
+func TestIncrementOfNothing(t *testing.T) {
+	const source = "version: \"1\"\ndefault: allow\ntools:\n  a:\n    rules:\n      - {name: r, conditions: [{path: state.a.c, op: lte, value: 1}], state: {counter: c, window: minute, increment: %s}}\n"
+	for increment, want := range map[string]bool{"0": true, "1": true, "-1": false, "0.5": false} {
+		if _, err := policy.Load([]byte(fmt.Sprintf(source, increment)), "p.yaml"); (err == nil) != want {
+			t.Errorf("an increment of %s: %v", increment, err)
+		}
+	}
+}
