@@ -202,6 +202,9 @@ func (c RetainConfig) look(f disk.FS) (time.Time, error) {
 		return unixOrZero(counts), nil
 	}
 	err := disk.ReplaceFile(f, name, fmt.Appendf(nil, "%d %d\n", counts, last))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		err = nil // another process notes the same at this moment
+	}
 	if err != nil {
 		err = fmt.Errorf("noting when the clock was looked at: %w", err)
 	}

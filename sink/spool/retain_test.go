@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -168,6 +169,24 @@ func TestRetentionUnderAClockThatJumps(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLooksAtOnce has many processes look at the clock at once, as those of an editor
+// that starts its servers.
+func TestLooksAtOnce(t *testing.T) {
+	dir := stock(t)
+	for range 20 {
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				if _, err := Retain(t.Context(), RetainConfig{Dir: dir, Age: 365 * 24 * time.Hour}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		must(t, os.Remove(filepath.Join(dir, looksFile)))
 	}
 }
 

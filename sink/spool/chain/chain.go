@@ -37,14 +37,15 @@ const (
 	slotSize     = 512 // bytes; the sessions with even and with odd numbers have one each
 )
 
-// Times of the lock. Its holder needs far less than a millisecond; one that was
-// stopped meanwhile must not stop all others.
+// Times of the lock. Its holder needs far less than a millisecond, but an editor starts
+// twenty proxies at once, on a machine that is busy with that, and a session that did
+// not get the lock has no evidence. A holder that was stopped must not stop all others.
 const (
-	lockFor   = 250 * time.Millisecond
+	lockFor   = 2 * time.Second
 	lockAgain = time.Millisecond
 )
 
-// ErrBusy means that another process has held the lock of the chain for 250 ms.
+// ErrBusy means that another process has held the lock of the chain for two seconds.
 var ErrBusy = errors.New("another process holds the lock of the sessions")
 
 // A Link is the place of one session in the chain. It is used in the order Begin,
