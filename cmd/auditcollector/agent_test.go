@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -57,6 +58,8 @@ type agents struct {
 	spool   string
 	poison  int // one call in so many is of poisonTool
 
+	waits atomic.Bool // nobody calls meanwhile
+
 	mu   sync.Mutex
 	sent []string // ids of calls, which no two agents share; guarded by mu
 }
@@ -89,6 +92,13 @@ func (a *agents) next() string {
 	}
 	a.sent = append(a.sent, fmt.Sprint(no))
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":{"pane":"%%%d"}}}`+"\n", no, tool, no)
+}
+
+// called returns how many calls were sent.
+func (a *agents) called() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int64(len(a.sent))
 }
 
 // done is the journal. It is whole once no agent runs.
@@ -139,6 +149,9 @@ func (a *agents) start() *agent {
 			case <-g.stop:
 				return
 			case <-tick.C:
+			}
+			if a.waits.Load() {
+				continue
 			}
 			if _, err := io.WriteString(in, a.next()); err != nil {
 				return // it was killed

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -90,6 +92,7 @@ type times struct {
 	down                                             time.Duration // of the broker
 	hang                                             time.Duration // of the server
 	poison                                           int           // one record in so many
+	ahead                                            int64         // calls that agents may be ahead of the slower group; 0: any number
 }
 
 // TestFaults kills and starves everything between an agent and the table while
@@ -99,17 +102,21 @@ type times struct {
 // triggers the faults as often as promised.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	n := times{proxies: 2, shippers: 4, one: 1, two: 1, engines: 2, leaves: 1, serverFaults: 1, down: time.Second, hang: time.Second, poison: 1500}
+	n := times{proxies: 2, shippers: 4, one: 1, two: 1, engines: 2, leaves: 1, serverFaults: 1, down: time.Second, hang: time.Second, poison: 1000, ahead: 2000}
 	if soak() {
 		// A server hangs for longer than a collector waits.
 		n = times{proxies: 10, shippers: 50, one: 30, two: 20, engines: 20, leaves: 9, serverFaults: 6, down: time.Minute, hang: time.Minute, poison: 10_000}
 	}
 	random := newRandom(t)
-	c := newChain(t, n.poison)
+	// An insert costs the engine the same for one record and for a hundred.
+	c := newChain(t, n.poison, "AUDITCOLLECTOR_BATCH_WAIT=300ms")
 	shipper := c.ship()
 	working := []*agent{c.agents.start(), c.agents.start(), c.agents.start()}
 	one := c.group("one", 3)
 	two := c.group("two", 2) // both read from the start
+	if n.ahead > 0 {
+		defer c.holdBack(n.ahead, one, two)()
+	}
 	progress := func(g *group) func() bool {
 		return since(func() int64 { n, _ := g.committed(); return n })
 	}
@@ -178,6 +185,31 @@ func TestFaults(t *testing.T) {
 	one.disband()
 	two.disband()
 	c.settle(n.poison)
+}
+
+// holdBack makes agents wait while they are so many calls ahead of a group, until
+// stop is called: a machine that is too busy for what they call would only have more
+// to do at the end.
+func (c *chain) holdBack(ahead int64, groups ...*group) (stop func()) {
+	end, wait := make(chan struct{}), sync.WaitGroup{}
+	wait.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		stored := make([]int64, len(groups)) // the last known number of each
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
+			for i, g := range groups {
+				n, _ := g.committed()
+				stored[i] = max(stored[i], n)
+			}
+			c.agents.waits.Store(c.agents.called()-slices.Min(stored) > ahead)
+		}
+	})
+	return func() { close(end); wait.Wait() }
 }
 
 // settle replays the dead letters and the topic, and checks that all places
