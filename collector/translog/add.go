@@ -33,7 +33,7 @@ func (l *Log) Add(ctx context.Context, entries [][]byte) error {
 		err = e
 	}
 	if err != nil {
-		return fmt.Errorf("adding to the log: %w", err)
+		return fmt.Errorf("adding to the log: %w", withCause(err))
 	}
 	return nil
 }
@@ -96,6 +96,7 @@ func (l *Log) integrated(own []tlog.Hash, failed bool) error {
 			l.idle.Broadcast()
 		}
 	}()
+	l.failed = l.failed || failed
 	for _, leaf := range own {
 		delete(l.pending, leaf)
 	}

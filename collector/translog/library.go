@@ -1,8 +1,14 @@
 package translog
 
 import (
+	"context"
+	stdlog "log"
+	"log/slog"
+	"strings"
+
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 )
 
@@ -10,6 +16,11 @@ import (
 // another form. This is for the whole process: a program calls it once, before Open.
 func LogLibrary(log *zap.Logger) {
 	klog.SetLogger(logr.New(librarySink{log}))
+	// SetDefault takes the lines of package log too, which are of others.
+	out, flags := stdlog.Writer(), stdlog.Flags()
+	slog.SetDefault(slog.New(libraryHandler{log}))
+	stdlog.SetOutput(out)
+	stdlog.SetFlags(flags)
 }
 
 // A librarySink is where klog's lines go. It reports warnings, such as a checkpoint
@@ -37,3 +48,56 @@ func (s librarySink) WithValues(...any) logr.LogSink { return s }
 
 // WithName returns s: tessera has no names.
 func (s librarySink) WithName(string) logr.LogSink { return s }
+
+// A libraryHandler is where slog's lines go, as those of klog do.
+type libraryHandler struct{ log *zap.Logger }
+
+// Enabled reports whether a level is logged: not those for debugging.
+func (libraryHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
+}
+
+// Handle logs a line with its attributes.
+func (h libraryHandler) Handle(_ context.Context, r slog.Record) error {
+	var text strings.Builder
+	text.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		text.WriteString(" " + a.String())
+		return true
+	})
+	if r.Level >= slog.LevelError {
+		h.log.Error("tessera failed", zap.String("text", text.String()))
+	} else {
+		h.log.Info("tessera reported", zap.String("text", text.String()))
+	}
+	return nil
+}
+
+// WithAttrs returns h: tessera has no such attributes.
+func (h libraryHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// WithGroup returns h: tessera has no groups.
+func (h libraryHandler) WithGroup(string) slog.Handler { return h }
+
+// A libraryError has a cause of which tessera kept the text alone.
+type libraryError struct {
+	error
+	cause unix.Errno
+}
+
+// Unwrap returns both.
+func (e libraryError) Unwrap() []error { return []error{e.error, e.cause} }
+
+// withCause gives an error of tessera, which may have put its cause into a text, the
+// cause that has a remedy.
+func withCause(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, cause := range []unix.Errno{unix.ENOSPC, unix.EDQUOT} {
+		if strings.HasSuffix(err.Error(), cause.Error()) {
+			return libraryError{err, cause}
+		}
+	}
+	return err
+}

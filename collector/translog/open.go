@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"auditproxy/collector/translog/tiles"
+	"auditproxy/internal/diskfull"
 	"auditproxy/sink/spool/disk"
 
 	"github.com/transparency-dev/tessera"
@@ -25,7 +26,7 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 	l := &Log{config: c, added: make(chan struct{}, 1), pending: map[tlog.Hash]tessera.IndexFuture{}, rest: idleAfter}
 	l.idle.L = &l.mu
 	if err := l.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening log %q: %w", c.Dir, err), l.release())
+		return nil, errors.Join(fmt.Errorf("opening log %q: %w", c.Dir, diskfull.WithRemedy(withCause(err))), l.release())
 	}
 	l.witnesses = newWitnesses(l.config, l.key, l.reader, witnessKeys)
 	return l, nil

@@ -57,11 +57,13 @@ func (l *Log) follow() time.Duration {
 	if err == nil && published >= l.status.Size {
 		if l.late {
 			l.config.Log.Info("log checkpoint published")
+		}
+		if l.late || l.failed {
 			if err := l.sweep(); err != nil {
 				l.config.Log.Error("log not swept", zap.Error(err))
 			}
 		}
-		l.late = false
+		l.late, l.failed = false, false
 		l.report(func(s *Status) { s.Behind = time.Time{} })
 		switch {
 		case l.writer == nil:

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"auditproxy/collector/translog/tiles"
+	"auditproxy/internal/diskfull"
 	"auditproxy/sink/spool/disk"
 
 	"golang.org/x/mod/sumdb/note"
@@ -63,7 +64,7 @@ func (s *signer) Sign(text []byte) (sig []byte, err error) {
 	}
 	if !s.any || tree != s.last {
 		if err := disk.ReplaceFile(disk.Host(), s.file, text); err != nil {
-			return nil, fmt.Errorf("remembering the checkpoint: %w", err)
+			return nil, fmt.Errorf("remembering the checkpoint: %w", diskfull.WithRemedy(err))
 		}
 		s.last, s.any = tree, true
 	}

@@ -52,6 +52,7 @@ type Log struct {
 	used    time.Time                         // by the last Add
 	rest    time.Duration                     // idleAfter
 	late    bool                              // whether a missing checkpoint was reported
+	failed  bool                              // a call of Add failed since the last sweep
 
 	// Changed with both mutexes, so that Status does not wait for the disk.
 	statusMu sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -568,14 +569,17 @@ func TestLogLibrary(t *testing.T) {
 	klog.Warning("b")
 	klog.Errorf("c")
 	klog.V(1).Info("d")
+	slog.Warn("e", slog.String("name", "f"))
+	slog.Error("g")
+	slog.Debug("h")
 	var got []string
 	for _, e := range library.TakeAll() {
-		if len(fmt.Sprint(e.ContextMap()["text"])) > 5 {
+		if len(fmt.Sprint(e.ContextMap()["text"])) > 8 {
 			continue // of a log that was closed just now
 		}
 		got = append(got, e.Level.String()+" "+e.Message+" "+strings.TrimSpace(fmt.Sprint(e.ContextMap()["text"])))
 	}
-	want := []string{"info tessera reported a 1", "info tessera reported b", "error tessera failed c"}
+	want := []string{"info tessera reported a 1", "info tessera reported b", "error tessera failed c", "info tessera reported e name=f", "error tessera failed g"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
