@@ -15,6 +15,7 @@ import (
 	"auditproxy/collector"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/export"
+	"auditproxy/collector/ingest"
 	"auditproxy/collector/proof"
 	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
@@ -139,6 +140,7 @@ type parts struct {
 	verification *proof.Job // nil: never
 
 	starting atomic.Pointer[collector.Failure] // nil: records are collected
+	dropped  atomic.Pointer[collector.Failure] // nil: all tables are there
 }
 
 // waits sets what the start waits for.
@@ -151,7 +153,34 @@ func (p *parts) failing() []collector.Failure {
 	if s := p.starting.Load(); s != nil {
 		return []collector.Failure{*s}
 	}
-	return p.collector.Failing()
+	failing := p.collector.Failing()
+	if d := p.dropped.Load(); d != nil {
+		failing = append(failing, *d)
+	}
+	return failing
+}
+
+// tablesEvery is the time between two looks for tables that were dropped.
+const tablesEvery = 30 * time.Second
+
+// watchTables looks for tables that were dropped until ctx ends. Records are stored
+// without the view that fills one, and nothing else would say so.
+func (p *parts) watchTables(ctx context.Context, look func(context.Context) error, log *zap.Logger) {
+	told := ""
+	for wait.For(ctx, tablesEvery) == nil {
+		err := look(ctx)
+		switch {
+		case err == nil:
+			told = ""
+			p.dropped.Store(nil)
+		case ingest.ClassOf(err) == ingest.Configuration && ctx.Err() == nil:
+			p.dropped.Store(&collector.Failure{Part: "tables that were dropped", Err: err})
+			if err.Error() != told {
+				told = err.Error()
+				log.Error("tables were dropped", zap.Error(err))
+			}
+		}
+	}
 }
 
 // run prepares the tables and runs the parts in g until ctx ends. It returns when
@@ -189,7 +218,8 @@ func (p *parts) run(ctx context.Context, g *errgroup.Group, a *app, cfg config, 
 		g.Go(func() error { return p.verification.Run(ctx) })
 	}
 	p.starting.Store(nil)
-	g.Go(func() error { watchStoring(ctx, p.collector.Failing, newLastingAlert(p.alerts, log)); return nil })
+	g.Go(func() error { p.watchTables(ctx, p.store.DB().Dropped, log); return nil })
+	g.Go(func() error { watchStoring(ctx, p.failing, newLastingAlert(p.alerts, log)); return nil })
 	if err := p.collector.Run(ctx); err != nil || ctx.Err() == nil {
 		return err
 	}

@@ -11,9 +11,11 @@ import (
 
 	"auditproxy/collector"
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // TestWatchStoring raises an alert after a minute, whose store fails at first, also
@@ -96,6 +98,35 @@ func TestTellVerifying(t *testing.T) {
 		want := []string{"0s false {}", `1h30m0s true {"error":"no memory"}`, "1h50m0s false {}"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("alerts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestWatchTables names tables that were dropped, once, for as long as they are not
+// there. That a look fails says nothing.
+func TestWatchTables(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dropped := &ingest.Error{Class: ingest.Configuration, Err: errors.New(`"gaps" are not there`)}
+		looks := []error{nil, dropped, dropped, errors.New("no answer"), nil, nil}
+		core, logs := observer.New(zap.ErrorLevel)
+		p := parts{collector: &collector.Collector{}}
+		var got []int
+		ctx, cancel := context.WithCancel(t.Context())
+		p.watchTables(ctx, func(context.Context) error {
+			got = append(got, len(p.failing()))
+			if len(looks) == 0 {
+				cancel()
+				return ctx.Err()
+			}
+			err := looks[0]
+			looks = looks[1:]
+			return err
+		}, zap.New(core))
+		if diff := cmp.Diff([]int{0, 0, 1, 1, 1, 0, 0}, got); diff != "" {
+			t.Errorf("failing parts at each look (-want +got):\n%s", diff)
+		}
+		if n := logs.FilterMessage("tables were dropped").Len(); n != 1 {
+			t.Errorf("%d lines, want 1", n)
 		}
 	})
 }

@@ -84,7 +84,32 @@ func TestEngine(t *testing.T) {
 	t.Run("views", func(t *testing.T) { testViews(t, s, dir) })
 	t.Run("classes", func(t *testing.T) { testClasses(t, s, dir) })
 	t.Run("at once", func(t *testing.T) { testMigrateAtOnce(t, dir) })
+	t.Run("dropped", func(t *testing.T) { testDropped(t, s, dir) })
 	t.Run("newer", func(t *testing.T) { testNewer(t, s, dir) })
+}
+
+// testDropped drops a table and the view that fills another. A migration names them,
+// and passes once they are there again, as the page on operations says.
+func testDropped(t *testing.T, s *clickhouse.DB, dir string) {
+	if err := s.Dropped(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create := chdbtest.QueryFormat(t, dir, "TSVRaw", "SELECT create_table_query FROM system.tables WHERE database = 'audit' AND name = 'arrival_feed'")
+	chdbtest.Query(t, dir, "CREATE TABLE audit.spare AS audit.gaps")
+	chdbtest.Query(t, dir, "DROP TABLE audit.gaps")
+	chdbtest.Query(t, dir, "DROP VIEW audit.arrival_feed")
+	_, err := s.Migrate(t.Context(), keep)
+	if ingest.ClassOf(err) != ingest.Configuration || !strings.Contains(err.Error(), `"arrival_feed", "gaps" of database "audit" are not there: run UNDROP TABLE`) {
+		t.Errorf("Migrate without two tables: %v", err)
+	}
+	chdbtest.Query(t, dir, "RENAME TABLE audit.spare TO audit.gaps")
+	if err := s.Dropped(t.Context()); err == nil || strings.Contains(err.Error(), "gaps") {
+		t.Errorf("without a view: %v", err)
+	}
+	chdbtest.Query(t, dir, strings.Join(create, "\n"))
+	if _, err := s.Migrate(t.Context(), keep); err != nil {
+		t.Errorf("with both again: %v", err)
+	}
 }
 
 func testMigrate(t *testing.T, s *clickhouse.DB, dir string) {

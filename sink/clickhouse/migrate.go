@@ -128,7 +128,10 @@ func (db *DB) migrate(ctx context.Context, keep Retention) (Applied, error) {
 		return applied, err
 	}
 	if applied.Newer > 0 {
-		return applied, nil // the newer program's roles stay
+		return applied, nil // the newer program's roles stay, and its tables are others
+	}
+	if err := db.Dropped(ctx); err != nil {
+		return applied, err
 	}
 	applied.Users, err = db.users(ctx)
 	return applied, err

@@ -8,8 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 	"auditproxy/schemas"
 )
 
@@ -150,8 +152,11 @@ ALTER TABLE ${database}.migrations ${on_cluster} ADD COLUMN IF NOT EXISTS needs 
 // creation finds what a migration creates.
 var creation = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:TABLE|MATERIALIZED VIEW|VIEW) (?:IF NOT EXISTS )?\w+\.(\w+) `)
 
-// ownTables returns the names of the tables and views of this program: an
-// administrator may have others beside them.
+// removal finds what a migration drops.
+var removal = regexp.MustCompile(`^DROP (?:TABLE|VIEW) IF EXISTS \w+\.(\w+) `)
+
+// ownTables returns the names of the tables and views of this program, with false those
+// that a later migration drops: an administrator may have others beside them.
 func (db *DB) ownTables() (map[string]bool, error) {
 	list, err := schemas.ClickHouse()
 	if err != nil {
@@ -166,8 +171,68 @@ func (db *DB) ownTables() (map[string]bool, error) {
 		if m := creation.FindStringSubmatch(s); m != nil {
 			own[m[1]] = true
 		}
+		if m := removal.FindStringSubmatch(s + " "); m != nil {
+			own[m[1]] = false
+		}
 	}
 	return own, nil
+}
+
+// A migration of another program drops a view and makes it again.
+const (
+	dropLooks = 5
+	dropPause = 200 * time.Millisecond
+)
+
+// Dropped returns an error that names the tables and views of this program that
+// somebody dropped: no migration makes them again, since what they had is lost. It
+// knows nothing of those that this user has no right to.
+func (db *DB) Dropped(ctx context.Context) error {
+	const doing = "looking for tables that were dropped"
+	own, err := db.ownTables()
+	if err != nil {
+		return err
+	}
+	var dropped []string
+	for look := range dropLooks {
+		if look > 0 && wait.For(ctx, dropPause) != nil {
+			return ctx.Err()
+		}
+		if dropped, err = db.absent(ctx, maps.Clone(own)); err != nil || len(dropped) == 0 {
+			return Classify(doing, err)
+		}
+	}
+	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q are not there: run UNDROP TABLE within minutes, restore them from a backup, "+
+		"or make them again without what they had, as docs/operations.md says", doing, strings.Join(dropped, ", "), db.c.Database)}
+}
+
+// absent returns those of own tables that are not there.
+func (db *DB) absent(ctx context.Context, own map[string]bool) (list []string, err error) {
+	ctx, cancel := db.Limited(ctx)
+	defer cancel()
+	var there []struct {
+		Name string `ch:"name"`
+	}
+	if err := db.conn.Select(ctx, &there, "SELECT name FROM system.tables WHERE database = ?", db.c.Database); err != nil {
+		return nil, err
+	}
+	for _, t := range there {
+		delete(own, t.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if !own[name] {
+			continue
+		}
+		var exists uint8 // system.tables has not what this user has no right to
+		switch err := db.conn.QueryRow(ctx, "EXISTS TABLE "+db.c.Database+"."+name).Scan(&exists); {
+		case slices.Contains(noUsersCodes, codeOf(err)):
+		case err != nil:
+			return nil, err
+		case exists == 0:
+			list = append(list, fmt.Sprintf("%q", name))
+		}
+	}
+	return list, nil
 }
 
 // missingTables returns those of own tables that some servers lack, with the statements
