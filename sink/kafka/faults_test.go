@@ -17,6 +17,7 @@ import (
 	"auditproxy/sink/kafka/kafkatest"
 
 	"github.com/google/go-cmp/cmp"
+	kgo "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -399,5 +400,39 @@ func TestTopicWarnings(t *testing.T) {
 		if n := logs.FilterMessage("the topic may lose records").Len(); n != len(want) {
 			t.Errorf("%s %s: %d warnings, want %d: %v", tt.key, tt.value, n, len(want), logs.All())
 		}
+	}
+}
+
+// TestTopicChanged has a topic's settings change while a producer runs. The new reason
+// is a warning, those before it are not repeated.
+func TestTopicChanged(t *testing.T) {
+	topic := newTopic(t, 1, map[string]string{"min.insync.replicas": "2", "retention.ms": "-1", "message.timestamp.type": "LogAppendTime"})
+	p, logs := newProducer(t, kafka.Config{Topic: topic, Inspect: time.Nanosecond})
+	write(t, p, "s", batch(0, 1))
+	transport := &kgo.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &kgo.Client{Addr: kgo.TCP(cluster.Broker(t).Addr), Transport: transport}
+	answer, err := client.IncrementalAlterConfigs(t.Context(), &kgo.IncrementalAlterConfigsRequest{Resources: []kgo.IncrementalAlterConfigsRequestResource{{
+		ResourceType: kgo.ResourceTypeTopic, ResourceName: topic,
+		Configs: []kgo.IncrementalAlterConfigsRequestConfig{{Name: "cleanup.policy", Value: "compact", ConfigOperation: kgo.ConfigOperationSet}},
+	}}})
+	if err == nil {
+		err = answer.Resources[0].Error
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "cleanup.policy compacts it: of a session only the last record would stay"
+	for n := 1; logs.FilterMessage("the topic may lose records").Len() < 2 && n < 1000; n++ { // a broker takes a moment to use it
+		<-time.After(10 * time.Millisecond)
+		write(t, p, "s", batch(n, 1))
+	}
+	write(t, p, "s", batch(1000, 1))
+	var got []string
+	for _, l := range logs.FilterMessage("the topic may lose records").All() {
+		got = append(got, l.ContextMap()["because"].(string))
+	}
+	if diff := cmp.Diff([]string{"fewer than 3 replicas", want}, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }

@@ -18,6 +18,7 @@ package kafka
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ func New(c Config) (*Producer, error) {
 		topic:  c.Topic,
 		source: []byte(c.Source),
 		log:    c.Log.With(zap.String("topic", c.Topic), zap.String("brokers", strings.Join(c.Brokers, ","))),
+		every:  cmp.Or(c.Inspect, inspectEvery),
 		errors: map[string]int64{},
 		client: client{access: c.Access, mechanism: mechanism, idle: map[string][]idleConn{}},
 	}, nil

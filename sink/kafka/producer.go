@@ -21,6 +21,8 @@ type Config struct {
 	Topic  string      // Required.
 	Source string      // ce_source, a URI reference (RFC 3986) of the writer. Required.
 	Log    *zap.Logger // nil: none
+
+	Inspect time.Duration // after that the topic's settings are looked at again; 0: an hour
 }
 
 // A Producer is a sink.Sink. Its methods may be called concurrently.
@@ -29,10 +31,12 @@ type Producer struct {
 	source []byte
 	log    *zap.Logger
 	client client
+	every  time.Duration // between two looks at the topic's settings
 
 	mu       sync.Mutex // guards the rest
 	layout   layout
-	looked   bool // the topic's settings were checked, or are being checked
+	looked   time.Time // the topic's settings were checked, or are being checked, since then
+	unsafe   []string  // what was found
 	health   health
 	requests int64            // to produce
 	errors   map[string]int64 // by class

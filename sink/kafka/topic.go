@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,24 +21,40 @@ const (
 	safeMessage   = audit.MaxRecord + 16<<10 // a record with its headers
 )
 
-// look warns once if the topic is unsafe. It needs the right to describe it,
-// which a producer may lack.
+// inspectEvery is the time between two looks at a topic's settings: a shipper runs for
+// months, in which they may be changed.
+const inspectEvery = time.Hour
+
+// look warns if the topic is unsafe, of each reason when it is new. It needs the right
+// to describe it, which a producer may lack.
 func (p *Producer) look(ctx context.Context) {
+	now := time.Now()
 	p.mu.Lock()
-	looked := p.looked
-	p.looked = true
+	first, due := p.looked.IsZero(), now.Sub(p.looked) >= p.every
+	if due {
+		p.looked = now
+	}
 	p.mu.Unlock()
-	if looked {
+	if !due {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
 	findings, err := p.inspect(ctx)
 	if err != nil {
-		p.log.Info("the topic's settings cannot be looked at", zap.Error(err))
+		if first {
+			p.log.Info("the topic's settings cannot be looked at", zap.Error(err))
+		}
+		return
 	}
+	p.mu.Lock()
+	known := p.unsafe
+	p.unsafe = findings
+	p.mu.Unlock()
 	for _, finding := range findings {
-		p.log.Warn("the topic may lose records", zap.String("because", finding))
+		if !slices.Contains(known, finding) {
+			p.log.Warn("the topic may lose records", zap.String("because", finding))
+		}
 	}
 }
 
