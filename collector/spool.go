@@ -381,6 +381,7 @@ func (s *spoolSource) read(ctx context.Context, open *session) error {
 			open.add(1)
 			select {
 			case s.out <- c:
+				s.health.tell(wholeSource, "", nil) // a first session of a million records lasts
 			case <-ctx.Done():
 				return ctx.Err()
 			}

@@ -342,6 +342,28 @@ func scanned(t *testing.T, store Inserter, dir string) (*Collector, *spoolSource
 	return c, s
 }
 
+// TestLongFirstSession: a collector is ready once it reads a session, however long that
+// is, and not at its end.
+func TestLongFirstSession(t *testing.T) {
+	dir := t.TempDir()
+	writeSession(t, dir, 3*chunkRows)
+	c, err := New(Config{Store: newFakeStore(), Keep: 400 * 24 * time.Hour, Spools: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSpoolSource(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.scan(ctx) })
+	defer running.Wait()
+	defer cancel()
+	if err := c.Ready(); err == nil {
+		t.Error("ready before anything is read")
+	}
+	<-s.out // what follows waits for the store
+	eventually(t, "ready", func() bool { return c.Ready() == nil })
+}
+
 // TestSessionNotRead: a session whose files cannot be opened is a part that fails until
 // it is read, and delays no other.
 func TestSessionNotRead(t *testing.T) {
