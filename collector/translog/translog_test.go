@@ -620,3 +620,16 @@ func TestConfig(t *testing.T) {
 		t.Errorf("a key among the tiles: %v", err)
 	}
 }
+
+// TestBrokenIndex: after the index could not be read, the next Add opens it again, and
+// all later ones succeed.
+func TestBrokenIndex(t *testing.T) {
+	l := opened(t, Config{Dir: filepath.Join(t.TempDir(), "log")})
+	add(t, l, texts(0, 10))
+	l.mu.Lock()
+	l.broken = errors.New("read error")
+	l.mu.Unlock()
+	add(t, l, texts(0, 20))
+	add(t, l, texts(20, 30))
+	covered(t, l, 30)
+}
