@@ -85,6 +85,22 @@ func TestSecretsOfEveryKind(t *testing.T) {
 	}
 }
 
+// TestLongNumbersAreNoPorts hides a number behind a user that is too long for a port.
+func TestLongNumbersAreNoPorts(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, line := range []string{
+		`btoa("ann:%s")`, "tool --user ann -p %s", `{"args":["tool","-u","ann","-p","%s"]}`, "ann * %s *",
+		"cache_peer h parent 3128 0 no-query login=ann:%s", `BUNDLE_GEMS__X__COM="ann:%s"`,
+	} {
+		if in := fmt.Sprintf(line, number); strings.Contains(clean(r, in), number) {
+			t.Errorf("AppendText(%s) = %s", in, clean(r, in))
+		}
+		if in := fmt.Sprintf(line, "8080"); clean(r, in) != in {
+			t.Errorf("AppendText(%s) = %s", in, clean(r, in))
+		}
+	}
+}
+
 // TestTypedArguments hides the secrets in arguments as clients send them.
 func TestTypedArguments(t *testing.T) {
 	r := newRedactor(t, redact.Config{})

@@ -8,7 +8,7 @@ import (
 
 // BehindUser returns the secret of a program that is in no table, tool -u ann -p SECRET,
 // also in a list, "-u", "ann", "-p", "SECRET", where the option starts at i and ends at
-// to. What is a number, a path or a port is none, and some programs have another -p
+// to. What is a range, a path or a port is none, and some programs have another -p
 // behind a user.
 func BehindUser(t []byte, i, to int) lex.Span {
 	if to-i != len("-p") || t[i+1]|0x20 != 'p' || to+1 >= len(t) {
@@ -93,9 +93,9 @@ func isUserOption(option []byte) bool {
 	return false
 }
 
-// mayBePassword reports whether b is no number, path, port or variable.
+// mayBePassword reports whether b is no range, path, port or variable.
 func mayBePassword(b []byte) bool {
-	return len(b) >= 3 && b[0] != '-' && b[0] != '/' && b[0] != '$' && lex.MarkLen(b) == 0 && len(bytes.Trim(b, "0123456789:-,.")) > 0 && bytes.IndexByte(b, ' ') < 0
+	return len(b) >= 3 && b[0] != '-' && b[0] != '/' && b[0] != '$' && lex.MarkLen(b) == 0 && (len(bytes.Trim(b, "0123456789:-,.")) > 0 || lex.CountDigits(b) == len(b) && !lex.IsPort(b)) && bytes.IndexByte(b, ' ') < 0
 }
 
 // hasOtherUse reports whether a word is a program that has another -p behind a user. Bytes

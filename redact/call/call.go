@@ -285,7 +285,7 @@ func filtered(t []byte, i int) lex.Span {
 // (RFC 7617).
 func inUserInfo(t []byte, first int, v lex.Span) lex.Span {
 	user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
-	if !ok || len(user) == 0 || len(secret) < 2 || secret[0] == '/' || bytes.IndexByte(t[v.From:v.To], ' ') >= 0 || lex.CountDigits(secret) == len(secret) {
+	if !ok || len(user) == 0 || len(secret) < 2 || secret[0] == '/' || bytes.IndexByte(t[v.From:v.To], ' ') >= 0 || lex.IsPort(secret) {
 		return lex.Span{}
 	}
 	for _, c := range user {

@@ -7,6 +7,7 @@ import (
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/login"
+	"auditproxy/redact/prose"
 )
 
 // url reads the authority (RFC 3986, 3.2) of the URL whose "://" is at i, and
@@ -35,9 +36,10 @@ func (s *Scanner) url(i int) lex.Span {
 	}
 	userinfo := bytes.LastIndexByte(t[from:to], '@')
 	colon := bytes.IndexByte(t[from:to], ':')
-	if userinfo < 0 && colon >= 0 && !lex.IsPort(t[from+colon+1:to]) {
-		// A password with a "/" in it that should have been escaped.
-		if at := s.at.Next(s.text, to, func(c byte) bool { return c == '@' }); at < s.end.Next(s.text, to, lex.IsURLEnd) {
+	if userinfo < 0 && (colon < 0 || !lex.IsPort(t[from+colon+1:to])) {
+		// A password or a token with a "/" in it that should have been escaped.
+		if at := s.at.Next(s.text, to, func(c byte) bool { return c == '@' }); at < s.end.Next(s.text, to, lex.IsURLEnd) &&
+			(colon >= 0 || at-from <= maxPair && prose.IsKey(t[from:at])) {
 			userinfo = at - from
 		}
 	} else if userinfo >= 0 && colon > userinfo && to < len(t) && (t[to] == '#' || t[to] == '?') && !lex.IsPort(t[from+colon+1:to]) {

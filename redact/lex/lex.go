@@ -416,8 +416,8 @@ func IsEndAfter(t []byte, i int) bool {
 	return i >= len(t) || t[i] != ':' && t[i] != '='
 }
 
-// IsPort reports whether b is a number, as a port is.
-func IsPort(b []byte) bool { return CountDigits(b) == len(b) }
+// IsPort reports whether b is a number of five digits at most, as a port is.
+func IsPort(b []byte) bool { return len(b) <= 5 && CountDigits(b) == len(b) }
 
 // IsTokenByte reports whether c is a digit of URL-safe base64, as in a token.
 func IsTokenByte(c byte) bool { return Classes[c]&IsAlnum != 0 || c == '-' || c == '_' }

@@ -69,7 +69,7 @@ func (r *Reader) Value(i int) lex.Span {
 				return lex.Span{From: k + 1, To: end}
 			}
 		}
-		if to < len(t) && lex.Classes[t[to]]&lex.IsAlnum != 0 && (separator != ':' || marked < i) && isBraced(t[i:to]) { // of Spring: {cipher}SECRET, {noop}SECRET
+		if to < len(t) && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] >= 0x80) && (separator != ':' || marked < i) && isBraced(t[i:to]) { // of Spring: {cipher}SECRET, {noop}SECRET
 			to = lex.CredentialEnd(t, to)
 		}
 		return lex.Span{From: i, To: to}
@@ -387,7 +387,7 @@ func isKeyword(w []byte) bool {
 // is alone in its line, and neither another assignment nor a word of a form.
 func isLone(t []byte, i, to int) bool {
 	w := t[i:to]
-	return len(w) > 2 && (to == len(t) || t[to] == '\n' || t[to] == '\r') && lex.Classes[w[0]]&lex.IsAlnum != 0 &&
+	return len(w) > 2 && (to == len(t) || t[to] == '\n' || t[to] == '\r') && (lex.Classes[w[0]]&lex.IsAlnum != 0 || (w[0] >= 0x80 || strings.IndexByte("!@%^*+~_", w[0]) >= 0) && prose.LooksSecret(w)) &&
 		bytes.IndexByte(w, '=') < 0 && bytes.IndexByte(w, ':') < 0 && bytes.IndexByte(w, '(') < 0 && !prose.IsPlain(bytes.TrimRight(w, "?!."))
 }
 

@@ -9,6 +9,7 @@ import (
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // maxLogin is the longest login of Oracle, in bytes.
@@ -40,18 +41,17 @@ func Find(t, name []byte, first, i int) lex.Span {
 			}
 		}
 	}
-	n := bytes.IndexByte(t[i+1:min(len(t), i+1+2*names.MaxPairName)], '@')
-	at := i + 1 + n
-	if n <= 0 || at+1 == len(t) {
-		return lex.Span{}
-	}
-	if host := t[at+1:]; host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
-		for _, c := range t[i+1 : at] {
-			if lex.IsURLEnd(c) {
-				return lex.Span{}
-			}
+	word := t[i+1 : min(len(t), i+1+2*names.MaxPairName)]
+	for at, c := range word {
+		if lex.IsURLEnd(c) {
+			break
 		}
-		return lex.Span{From: i + 1, To: at}
+		if c != '@' || at == 0 {
+			continue
+		}
+		if host := t[i+1+at+1:]; len(host) > 0 && host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
+			return lex.Span{From: i + 1, To: i + 1 + at}
+		}
 	}
 	return lex.Span{}
 }
@@ -135,7 +135,15 @@ func account(t, name []byte, first, i int) lex.Span {
 		}
 	}
 	at := i + 1 + bytes.IndexByte(t[i+1:min(len(t), i+names.MaxPairName)], '@')
-	if at < i+2 || lex.IsDigit(name[0]) || bytes.IndexByte(t[i+1:at], '/') >= 0 {
+	if at < i+2 || lex.IsDigit(name[0]) {
+		return lex.Span{}
+	}
+	for next := at + 1; next < len(t) && next-i < names.MaxPairName && !lex.IsURLEnd(t[next]) && t[next] != '/' && t[next] != ':' && t[next] != '&' && t[next] != ','; next++ {
+		if t[next] == '@' { // one of the secret's came before
+			at = next
+		}
+	}
+	if bytes.IndexByte(t[i+1:at], '/') >= 0 && (bytes.HasPrefix(t[i+1:], []byte("//")) || !prose.IsKey(t[i+1:at])) {
 		return lex.Span{}
 	}
 	for end := i + 1; end < at; end++ { // not a part of a query

@@ -106,7 +106,7 @@ func pairAt(t []byte, i int) lex.Span {
 	at = skipSpace(t, at+1)
 	v := wordAt(t, at)
 	w := t[v.From:v.To]
-	if len(w) < 3 || bytes.IndexByte(w, '/') >= 0 || IsPlain(w) || IsUser(user) || string(user) == "read" || nounOf(w) != noNoun || nounOf(user) != noNoun {
+	if len(w) < 3 || bytes.IndexByte(w, '/') >= 0 && !IsKey(w) || IsPlain(w) || IsUser(user) || string(user) == "read" || nounOf(w) != noNoun || nounOf(user) != noNoun {
 		return lex.Span{}
 	}
 	if isUpper(user[0]) && isUpper(w[0]) && !LooksSecret(w) || lex.CountDigits(w) == len(w) && len(w) < 4 {

@@ -124,7 +124,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	before := lastWord(t, from)
 	if t[from] >= 0xE3 && len(w) > 0 { // the words of its script go on without a space
 		n := 0
-		for n < len(w) && w[n] < 0x80 {
+		for n < len(w) && w[n] < 0xE2 { // Latin, Greek or Cyrillic
 			n++
 		}
 		w = w[:n]

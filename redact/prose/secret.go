@@ -22,14 +22,40 @@ func isPath(w []byte) bool {
 	return false
 }
 
-// isToken reports whether w has only bytes that a secret of a person has.
+// isToken reports whether w has only bytes that a secret of a person has, or looks like
+// one of a machine.
 func isToken(w []byte) bool {
-	for _, c := range w {
-		if lex.Classes[c]&lex.IsAlnum == 0 && (c < 0x80 || c >= 0xE0) && strings.IndexByte("_-.!@#^*+~?&", c) < 0 {
-			return false
+	for i, c := range w {
+		if lex.Classes[c]&lex.IsAlnum == 0 && (c < 0x80 || c >= 0xE0) && strings.IndexByte("_-.!@#^*+~?&", c) < 0 && (i == 0 || c != '$') {
+			return IsKey(w)
 		}
 	}
 	return len(w) > 0
+}
+
+// IsKey reports whether w is a key in base64, or several with colons, rather than a path:
+// capitals, small letters and digits follow each other more often than in words.
+func IsKey(w []byte) bool {
+	const least = 12
+	kinds, changes, last := 0, 0, 0
+	for i, c := range w {
+		kind := 0
+		switch {
+		case lex.IsDigit(c):
+			kind = 1
+		case isUpper(c):
+			kind = 2
+		case 'a' <= c && c <= 'z':
+			kind = 4
+		case c == '/' && i+1 < len(w) && w[i+1] == '/' || strings.IndexByte("/+=:._-", c) < 0:
+			return false
+		}
+		if last != 0 && kind != 0 && kind != last {
+			changes++
+		}
+		kinds, last = kinds|kind, kind
+	}
+	return len(w) >= least && kinds == 7 && 4*changes >= len(w)
 }
 
 // phrase widens the first of several words to a passphrase: four or more words
@@ -94,7 +120,7 @@ func LooksSecret(b []byte) bool {
 	digit, letter := false, false
 	for _, c := range b {
 		digit = digit || lex.IsDigit(c)
-		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z'
+		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z' || 0xC3 <= c && c < 0xE0
 	}
 	return len(b) >= 6 && digit && letter
 }
@@ -127,7 +153,7 @@ func isUnusual(w []byte) bool {
 	}
 	for i, c := range w {
 		if lex.Classes[c]&lex.IsAlnum == 0 && c < 0x80 && strings.IndexByte("-_.!@#^*+~$%&?", c) < 0 || i == 0 && (c == '$' || c == '%' || c == '-' || c == '.') {
-			return false
+			return IsKey(w)
 		}
 	}
 	return true
