@@ -483,3 +483,34 @@ func TestScreens(t *testing.T) {
 		}
 	}
 }
+
+// TestCards hides the numbers of cards, in groups, or beside what says that they are of
+// one, with the date and the code behind them.
+func TestCards(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, tt := range []struct{ in, want string }{
+		{`4111 1111 1111 1111`, `#`},
+		{`4111-1111-1111-1111`, `#`},
+		{`card 4111111111111111`, `card #`},
+		{`pay with 4111 1111 1111 1111, please`, `pay with #, please`},
+		{`4111 1111 1111 1111 12/27 123`, `#`},
+		{`4111111111111111|12|2027|123`, `#`},
+		{`4111111111111111 12/27`, `#`},
+		{`5500 0000 0000 0004 exp 01/30 cvv 321`, `# exp 01/30 cvv #`},
+		{`3782 822463 10005`, `#`},
+		{`378282246310005 amex`, `# amex`},
+		{`{"card_number":"4111111111111111"}`, `{"card_number":"#"}`},
+		{`{"number": 4242424242424242, "cvc": "123"}`, `{"number": #, "cvc": "#"}`},
+		{`{"number":"4242424242424242","exp_month":12,"exp_year":2030,"cvc":"123"}`, `{"number":"#","exp_month":12,"exp_year":2030,"cvc":"#"}`},
+		{`card: 6011111111111117`, `card: #`},
+		{`5105105105105100 cvc 123`, `# cvc #`},
+		{`charge visa 4012888888881881`, `charge visa #`},
+		{`ccnum=4111111111111111&cvv=123`, `ccnum=#&cvv=#`},
+		{`3530 1113 3330 0000`, `#`},
+	} {
+		want := strings.ReplaceAll(regexp.QuoteMeta(tt.want), "#", `\[redacted len=\d+ hmac=[0-9a-f]+\]`)
+		if got := r.AppendText(nil, []byte(tt.in)); !regexp.MustCompile("^" + want + "$").Match(got) {
+			t.Errorf("AppendText(%s) = %s, want %s", tt.in, got, tt.want)
+		}
+	}
+}

@@ -21,6 +21,7 @@ const (
 	lookSaid                 // prose may contain one
 	lookClause               // a clause of SQL may, behind a word for a password
 	lookTable                // there are lines, or one sets a name
+	lookCard                 // there may be the number of a card
 )
 
 // look reports what may be in text, and notes where credentials of known
@@ -49,6 +50,8 @@ func (s *Scanner) look(text []byte) (hint int) {
 			hint |= lookPlain | lookEncoded
 		} else if n > 1 && argv.WordStarts.Has(text[run:i]) {
 			kinds |= argv.WordAt(text, run)
+		} else if (n == 4 || n >= formats.MinCard) && text[run] <= '6' && formats.StartsCard(text, run, i) {
+			hint |= lookCard
 		}
 		c := byte('\n')
 		if i < len(text) {

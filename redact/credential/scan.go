@@ -44,6 +44,10 @@ func (s *Scanner) scan(text []byte, hint int) {
 	if hint&lookFormat != 0 {
 		s.formats()
 	}
+	if hint&lookCard != 0 {
+		s.found = formats.Cards(text, s.found)
+		s.merge()
+	}
 	if hint&lookCommand != 0 {
 		s.found = s.shell.Find(s.found, s.Program)
 		s.merge()

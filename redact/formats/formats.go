@@ -5,7 +5,8 @@
 // bytes before and behind are compared. IsPlaceholder recognizes what replaces a
 // credential.
 //
-// The files, from the top: formats, placeholder, tables, format, words, webhook.
+// The files, from the top: formats, placeholder, tables, format, words, webhook,
+// card.
 package formats
 
 import (

@@ -42,16 +42,20 @@ func Find(t, name []byte, first, i int) lex.Span {
 		}
 	}
 	word := t[i+1 : min(len(t), i+1+2*names.MaxPairName)]
-	for at, c := range word {
-		if lex.IsURLEnd(c) {
+	for at, tries := 0, 0; tries < 4; tries++ { // the secret may have an "@"
+		n := bytes.IndexByte(word[at:], '@')
+		if at += n; n < 0 || i+1+at+1 == len(t) {
 			break
 		}
-		if c != '@' || at == 0 {
-			continue
-		}
-		if host := t[i+1+at+1:]; len(host) > 0 && host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
+		if host := t[i+1+at+1:]; at > 0 && (host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix("))) {
+			for _, c := range word[:at] {
+				if lex.IsURLEnd(c) {
+					return lex.Span{}
+				}
+			}
 			return lex.Span{From: i + 1, To: i + 1 + at}
 		}
+		at++
 	}
 	return lex.Span{}
 }
