@@ -36,6 +36,9 @@ func copula(t []byte, i int) (at int, says link) {
 		}
 		w := t[at:end]
 		l, n := linkOf(w)
+		if string(w) == "este" && bytes.HasSuffix(t[:i], []byte("arola")) { // of Romanian, "this" in Spanish
+			l, n = is, len(w)
+		}
 		if n == 0 && len(w) > 1 && w[len(w)-1] == ':' { // "lautet:", "contraseña nueva:"
 			if l, n = linkOf(w[:len(w)-1]); n > 0 {
 				n++

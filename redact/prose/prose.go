@@ -33,7 +33,14 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		}
 		w := t[from:i]
 		kind := nounOf(w)
-		if kind == noNoun || w[0] < 0x80 && !isTelling(t, from, i, kind) {
+		if kind == noNoun && isOfQuestion(w) {
+			kind = password
+		}
+		if kind == noNoun {
+			continue
+		}
+		if i = phraseEnd(t, from, i); i == 0 || w[0] < 0x80 && !isTelling(t, from, i, kind) {
+			i = from + len(w)
 			continue
 		}
 		var v lex.Span
@@ -44,12 +51,34 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 				v = used(t, from, i)
 			}
 		}
-		if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && (lex.Classes[t[v.From-1]]&lex.IsQuote == 0 || !IsLabel(t[v.From:v.To])) {
+		if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && (v.From == 0 || lex.Classes[t[v.From-1]]&lex.IsQuote == 0 || !IsLabel(t[v.From:v.To])) {
 			found = append(found, v)
 			i = max(i, v.To)
 		}
 	}
 	return found
+}
+
+// phraseEnd returns where the noun t[from:to] ends with the words that belong to it, 0 if
+// it is none without those before it: security answer, maiden name, كلمة السر.
+func phraseEnd(t []byte, from, to int) int {
+	switch w := t[from:to]; {
+	case string(w) == "maiden":
+		return lex.After(t, to, " name")
+	case string(w) == "السر":
+		if !bytes.HasSuffix(t[:from], []byte("كلمة ")) {
+			return 0
+		}
+	case isOfQuestion(w):
+		switch string(lastWord(t, from)) {
+		case "security", "Security", "secret", "Secret", "recovery", "challenge":
+			return to
+		}
+		if rest := t[to:min(len(t), to+2*maxIndent)]; !bytes.HasPrefix(rest, []byte(" to ")) || !bytes.Contains(rest, []byte("security question")) {
+			return 0
+		}
+	}
+	return to
 }
 
 // codes adds the codes that messages tell before their names: "123456 is your login code",
@@ -93,7 +122,7 @@ func codes(t []byte, found []lex.Span) []lex.Span {
 // isTelling reports whether the noun t[from:to] is a word on its own, with a
 // sentence about it. Package argv has the same condition for a text.
 func isTelling(t []byte, from, to int, kind noun) bool {
-	other := isOther(t[from:to], kind)
+	other := isOther(t[from:to], kind) || isOfQuestion(t[from:to])
 	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (other || !lex.IsCompound(t, from)) {
 		return false
 	}
@@ -101,13 +130,16 @@ func isTelling(t []byte, from, to int, kind noun) bool {
 		return false
 	}
 	rest := t[to:min(len(t), to+16)]
-	return !other || Follows(rest) && (kind == key || kind == number || isLinked(rest))
+	return !other || kind == password && behindLogin(t, from) || Follows(rest) && (kind == key || kind == number || isLinked(rest))
 }
 
 // told finds the secret behind the noun t[from:to].
 func told(t []byte, from, to int, kind noun) lex.Span {
 	if to < len(t) && (t[to] == '\n' || t[to] == '\r') {
 		return labelled(t, from, to)
+	}
+	if v := inserted(t, from, to, kind); v.From < v.To {
+		return v
 	}
 	at, says := copula(t, to)
 	if t[min(to, len(t)-1)] == '?' {
@@ -129,6 +161,9 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		}
 		w = w[:n]
 		v.To = v.From + n
+	}
+	if says == apart && kind == password && len(w) > 0 && w[0] < 0x80 && isVerb(t, v.To) {
+		says = is
 	}
 	switch {
 	case bytes.HasSuffix(w, []byte("}}")): // of a template
@@ -177,26 +212,112 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	return lex.Span{}
 }
 
-// used finds the secret before the noun t[from:to]: use SECRET as the password.
-func used(t []byte, from, to int) lex.Span {
-	least := max(0, from-maxClause)
-	before := bytes.TrimSuffix(t[least:from], []byte(" "))
-	before = before[:len(before)-len(lastField(before))]
-	as, ok := bytes.CutSuffix(bytes.TrimSuffix(before, []byte(" ")), []byte(" as"))
-	if !ok || !endsClause(t, to) {
-		return lex.Span{}
+// inserted finds the secret that is put in behind the noun t[from:to]: the password, SECRET,
+// works; the password, which is SECRET, works; the password's SECRET.
+func inserted(t []byte, from, to int, kind noun) lex.Span {
+	at := lex.After(t, to, "'s ")
+	comma := at == 0
+	if comma {
+		if at = lex.After(t, to, ", "); at == 0 || !isDeterminer(lastWord(t, from)) {
+			return lex.Span{}
+		}
+		if which := lex.After(t, at, "which is "); which > 0 {
+			at, comma = which, false
+		}
 	}
-	w := lastField(as)
-	v := lex.Span{From: least + len(as) - len(w), To: least + len(as)}
-	for v.From < v.To && lex.Classes[t[v.From]]&lex.IsQuote != 0 && t[v.From] == t[v.To-1] {
-		v.From++
-		v.To--
-	}
-	use := lastField(bytes.TrimRight(as[:len(as)-len(w)], " "))
-	if len(use) != len("use") || use[0]|0x20 != 'u' || string(use[1:]) != "se" || v.To <= v.From || !isUnusual(t[v.From:v.To]) {
+	v := wordAt(t, at)
+	w := t[v.From:v.To]
+	if comma && (v.To == len(t) || t[v.To] != ',') || !isToken(w) || !LooksSecret(w) && (kind != password || !hasMark(w)) || kind != password && !isMixed(w) {
 		return lex.Span{}
 	}
 	return v
+}
+
+// isVerb reports whether the verb of a sentence that ends in it follows the word before i.
+func isVerb(t []byte, i int) bool {
+	at := skipSpace(t, i)
+	return at > i && (lex.After(t, at, "है") > 0 || lex.After(t, at, "است") > 0)
+}
+
+// used finds the secret before the noun t[from:to]: use SECRET as the password, SECRET is my
+// password, type SECRET at the password prompt.
+func used(t []byte, from, to int) lex.Span {
+	least := max(0, from-maxClause)
+	before := t[least:from]
+	before = before[bytes.LastIndexByte(before, '\n')+1:]
+	least = from - len(before)
+	rest, first := bytes.TrimRight(before, " "), []byte(nil)
+	var link string
+	for range 4 {
+		w := lastField(rest)
+		switch string(w) {
+		case "as", "for", "is":
+			link = string(w)
+		}
+		if len(w) == 0 || link != "" {
+			break
+		}
+		first = w
+		rest = bytes.TrimRight(rest[:len(rest)-len(w)], " ")
+	}
+	if link == "" {
+		return typed(t, least, from)
+	}
+	rest = bytes.TrimRight(rest[:len(rest)-len(link)], " ")
+	w := lastField(rest)
+	v := lex.Span{From: least + len(rest) - len(w), To: least + len(rest)}
+	quoted := false
+	for v.From < v.To && lex.Classes[t[v.From]]&lex.IsQuote != 0 && t[v.From] == t[v.To-1] {
+		v.From++
+		v.To--
+		quoted = true
+	}
+	if v.To <= v.From || !isUnusual(t[v.From:v.To]) || lex.IsType(t[v.From:v.To]) {
+		return typed(t, least, from)
+	}
+	verb := bytes.TrimRight(rest[:len(rest)-len(w)], " ")
+	starts := len(verb) == 0 || strings.IndexByte(".:,;", verb[len(verb)-1]) >= 0
+	verb = lastField(verb)
+	looks := LooksSecret(t[v.From:v.To]) || hasMark(t[v.From:v.To])
+	switch link {
+	case "is":
+		if !endsClause(t, to) || first == nil || !isDeterminer(first) || !quoted && !looks && (!starts || isUpper(t[v.From]) || !isLower(t[v.From:v.To])) {
+			return lex.Span{}
+		}
+		return v
+	case "as":
+		if isUse(verb) && endsClause(t, to) {
+			return v
+		}
+	case "for":
+		if isUse(verb) && endsClause(t, to) && LooksSecret(t[v.From:v.To]) {
+			return v
+		}
+	}
+	return typed(t, least, from)
+}
+
+// typed finds what somebody is to type where a password is asked for, in the sentence between
+// least and the noun at from: type SECRET at the password prompt.
+func typed(t []byte, least, from int) lex.Span {
+	before := t[least:from]
+	for _, verb := range [...]string{"ype ", "nter "} {
+		at := bytes.LastIndex(before, []byte(verb))
+		if at < 1 || before[at-1]|0x20 != 't' && before[at-1]|0x20 != 'e' || at > 1 && before[at-2] > ' ' {
+			continue
+		}
+		v := wordAt(before, at+len(verb))
+		if w := before[v.From:v.To]; v.From < v.To && isToken(w) && LooksSecret(w) && (bytes.Contains(before[v.To:], []byte(" ask")) || isAsked(t[from:])) {
+			return lex.Span{From: least + v.From, To: least + v.To}
+		}
+	}
+	return lex.Span{}
+}
+
+// isAsked reports whether b starts with what asks for a password: "password prompt".
+func isAsked(b []byte) bool {
+	_, rest, _ := bytes.Cut(b[:min(len(b), maxIndent)], []byte(" "))
+	return bytes.HasPrefix(rest, []byte("prompt")) || bytes.HasPrefix(rest, []byte("field")) || bytes.HasPrefix(rest, []byte("box"))
 }
 
 // answer returns where the answer to a question starts, which is alone in its line: the
@@ -316,6 +437,9 @@ func generated(t []byte, i int) lex.Span {
 	return v
 }
 
+// minAlone is of how many digits a number is a password behind "password" alone.
+const minAlone = 6
+
 // maxIndent limits the white space, in bytes, between a sentence and what it announces.
 const maxIndent = 24
 
@@ -341,7 +465,7 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 		}
 		next := bytes.TrimLeft(t[v.To:min(len(t), v.To+8)], "\r\n")
 		return bytes.HasPrefix(next, []byte("NICK ")) || bytes.HasPrefix(next, []byte("USER "))
-	case isToken(w) && LooksSecret(w):
+	case isToken(w) && LooksSecret(w), lex.CountDigits(w) == len(w) && len(w) >= minAlone && endsClause(t, v.To):
 		return true
 	}
 	return isPreposition(before) && endsClause(t, v.To) && isUnusual(w)

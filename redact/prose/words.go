@@ -19,12 +19,13 @@ const (
 		"Passwort PASSWORT kennwort Kennwort KENNWORT wachtwoord Wachtwoord WACHTWOORD senha Senha SENHA parola Parola PAROLA heslo Heslo " +
 		"HESLO salasana Salasana SALASANA passord Passord PASSORD adgangskode Adgangskode ADGANGSKODE kodeord Kodeord KODEORD lozinka " +
 		"Lozinka LOZINKA contraseña Contraseña CONTRASEÑA contrasena Contrasena CONTRASENA losenord Losenord " +
-		"LOSENORD salasanani Salasanani jelszavam Jelszavam parolam Parolam adgangskoden Adgangskoden passordet Passordet jelszó Jelszó JELSZÓ"
+		"LOSENORD salasanani Salasanani jelszavam Jelszavam parolam Parolam adgangskoden Adgangskoden passordet Passordet jelszó Jelszó JELSZÓ " +
+		"geslo Geslo slaptažodis Slaptažodis salasõna Salasõna lykilorðið Lykilorðið passwordnya Passwordnya sandinya Sandinya maiden"
 	// Others have other meanings too: see Follows.
 	Others = "token Token TOKEN jeton Jeton secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
 		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten zugang Zugang " +
 		"ZUGANGSDATEN clave Clave CLAVE pass Pass passe Passe PASSE pw Pw PW hasło Hasło HASŁO haslo Haslo HASLO khẩu Khẩu KHẨU sandi " +
-		"Sandi SANDI cvv CVV cvc CVC codigo Codigo"
+		"Sandi SANDI cvv CVV cvc CVC codigo Codigo answer Answer"
 )
 
 // isLinked reports whether rest, the text behind one of Others, says what it is, or starts
@@ -113,7 +114,8 @@ func nounOf(w []byte) noun {
 	switch string(lower) {
 	case "password", "passphrase", "passwd", "passcode", "pwd", "passwort", "kennwort", "wachtwoord", "senha", "parola", "heslo", "salasana", "passord",
 		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "lösenordet", "adgangskoden", "passordet", "jelszó", "jelszavam", "salasanani", "parolam", "şifre", "şifresi", "şifrem", "sandi", "khẩu", "pass", "pw",
-		"пароль", "κωδικός", "סיסמה", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "المرور":
+		"geslo", "slaptažodis", "salasõna", "lykilorðið", "passwordnya", "sandinya",
+		"пароль", "пароля", "κωδικός", "סיסמה", "הסיסמה", "סיסמתי", "पासवर्ड", "कूटशब्द", "पासकोड", "পাসওয়ার্ড", "السر", "گذرواژه", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "المرور":
 		return password
 	case "pin", "code", "otp", "cvv", "cvc", "código", "codigo", "код", "验证码", "驗證碼", "認証コード", "인증번호":
 		return number
@@ -222,7 +224,7 @@ func linkOf(w []byte) (link, int) {
 	}
 	switch string(w) {
 	case "is", "was", "remains", "became", "equals", "is:", "was:", "will", "be", "should", "must", "are", "are:", "=>", "->", "<-", ":", "-", "ist", "lautet", "war", "est", "es", "é", "è", "e'", "jest", "to:", "brzmi", "·", "»",
-		"je", "är", "er", "on", "это", "là", "adalah", "είναι", "هي", "ist:", "est:", "es:", "era", "été":
+		"je", "är", "er", "on", "это", "là", "adalah", "είναι", "هي", "هو", "yra", "heißt", "luidt", "היא", "הוא", "є", "ist:", "est:", "es:", "era", "été":
 		return is, len(w)
 	case "to", "into", "auf", "a", "en":
 		return becomes, len(w)
@@ -252,7 +254,7 @@ func isAdverb(w []byte) bool {
 // isOf reports whether w is between a noun and what it is of.
 func isOf(w []byte) bool {
 	switch string(w) {
-	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "di", "you", "I", "we", "they", "he", "she", "used", "needed", "mea", "saya", "của", "tôi", "μου", "بي", "الخاصة":
+	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "di", "you", "I", "we", "they", "he", "she", "used", "needed", "mea", "saya", "của", "tôi", "μου", "بي", "الخاصة", "pentru", "від", "k", "ke", "πρόσβασης", "שלי", "של", "za", "untuk", "för", "till":
 		return true
 	}
 	return false
@@ -260,10 +262,10 @@ func isOf(w []byte) bool {
 
 // isDeterminer reports whether b starts with a word that a noun follows.
 func isDeterminer(b []byte) bool {
-	for _, w := range [...]string{"the ", "my ", "our ", "your ", "this ", "that ", "his ", "her "} {
-		if bytes.HasPrefix(b, []byte(w)) {
-			return true
-		}
+	w, _, _ := bytes.Cut(b[:min(len(b), len("their "))], []byte(" "))
+	switch string(w) {
+	case "the", "my", "our", "your", "this", "that", "his", "her":
+		return true
 	}
 	return false
 }
@@ -280,7 +282,7 @@ func isPreposition(w []byte) bool {
 // isConnective reports whether w begins another clause.
 func isConnective(w []byte) bool {
 	switch string(w) {
-	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "и", "для", "です", "입니다":
+	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "и", "для", "です", "입니다", "है", "है।", "است":
 		return true
 	}
 	return false
@@ -301,6 +303,21 @@ func isSetter(w []byte) bool {
 	var buf [24]byte
 	switch string(lowered(&buf, w)) {
 	case "set", "sets", "setting", "change", "changed", "changes", "changing", "reset", "update", "updated", "make", "made", "rotate", "rotated", "setze", "ändere", "cambia", "change-le", "modifie", "altere":
+		return true
+	}
+	return false
+}
+
+// isOfQuestion reports whether w may be of a question whose answer is a secret.
+func isOfQuestion(w []byte) bool {
+	return len(w) == len("answer") && (string(w[1:]) == "nswer" || string(w) == "maiden")
+}
+
+// isUse reports whether w says that something is used or typed.
+func isUse(w []byte) bool {
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "use", "uses", "used", "using", "try", "enter", "type", "set", "choose", "pick", "put", "have":
 		return true
 	}
 	return false
@@ -466,7 +483,8 @@ const plainWords = "" +
 	"secreta secreto débil segura seguro nueva nuevo aquí en con por necesaria o os muito curta vazia errada correta incorreta fraca obrigatória nova não " +
 	"il lo gli troppo breve vuota sbagliata errata corretta obbligatoria debole sicura scaduta nuova non nel nella het een niet fout juist onjuist " +
 	"verplicht veilig verlopen kort leeg nieuw nie jest puste błędne nieprawidłowe wymagane za неверный неправильный верный пустой обязателен не истек " +
-	"истёк слишком короткий новый старый изменен изменён нужен в на 错误 正确 必填 不能为空 空 必须 无效 过期 已过期 正しくありません 必須 無効 필수 잘못되었습니다 "
+	"истёк слишком короткий новый старый изменен изменён нужен в на greșită gresita incorectă corectă obligatorie prea scurtă expirată invalidă nevalidă slabă goală necesară napačno pravilno prekratko obvezno neteisingas privalomas " +
+	"trumpas rangt שגויה נכונה חובה خاطئة صحيحة مطلوبة गलत सही आवश्यक 错误 正确 必填 不能为空 空 必须 无效 过期 已过期 正しくありません 必須 無効 필수 잘못되었습니다 "
 
 // IsStop reports whether b starts with a full stop, a comma or the like of Asia.
 func IsStop(b []byte) bool {
