@@ -9,6 +9,7 @@ import (
 	"auditproxy/redact/login"
 	"auditproxy/redact/names"
 	"auditproxy/redact/prose"
+	"auditproxy/redact/setting"
 	"auditproxy/redact/sql"
 )
 
@@ -29,6 +30,11 @@ func (s *Scanner) assigned(i int) lex.Span {
 		name = about.Property(s.text, first)
 	}
 	if len(name) == 0 {
+		for _, form := range [...]string{": PSK 0s", ": PSK 0x"} { // of ipsec.secrets
+			if at := lex.After(s.text, i, form); at > 0 && lex.MarkLen(s.text[at:]) == 0 {
+				return lex.Span{From: at, To: lex.CredentialEnd(s.text, at)}
+			}
+		}
 		if s.text[i] == ':' && i > 0 && s.text[i-1] == '*' {
 			return login.Find(s.text, name, first, i)
 		}
@@ -100,7 +106,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if v := s.settings.OfUser(name, i); v.From < v.To {
 			return v
 		}
-		if s.text[i] == '=' && sql.IsPragma(s.text, name, first) {
+		if s.text[i] == '=' && sql.IsPragma(s.text, name, first) || string(name) == "result" && setting.IsGenerated(s.text, first) {
 			return s.values.Value(i + 1)
 		}
 		var buf [names.MaxPairName]byte

@@ -66,6 +66,10 @@ func (s *Scanner) listed(i int) lex.Span {
 	for v < len(t) && (t[v] == ' ' || t[v] == '\n' || t[v] == '\t') {
 		v++
 	}
+	compared := false
+	if at := behindOperator(t, v); at > 0 { // ["NAME", "=", "SECRET"]
+		v, compared = at, true
+	}
 	quote := lex.Backslashes(t, v)
 	if quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote == 0 && (t[open-1] == '(' || behind) && s.named(lex.Span{From: first, To: first + len(name)}) {
 		if n := bytes.IndexByte(t[first:s.pair], ')'); n > 0 { // config("NAME", default="SECRET")
@@ -73,7 +77,7 @@ func (s *Scanner) listed(i int) lex.Span {
 		}
 		return lex.Span{}
 	}
-	if behind && !paired {
+	if behind && !paired && !compared {
 		return lex.Span{}
 	}
 	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || string(name) == "secrets" {
@@ -90,7 +94,7 @@ func (s *Scanner) listed(i int) lex.Span {
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++
 	}
-	if paired && end < len(t) && t[end] == ',' || !paired && end < len(t) && t[end] == ',' && s.pairsFollow(end) {
+	if (paired || compared) && end < len(t) && t[end] == ',' || !paired && end < len(t) && t[end] == ',' && s.pairsFollow(end) {
 		return c
 	}
 	if end >= len(t) || t[end] != ']' && t[end] != ')' && t[end] != '}' && (t[end] != ',' || t[open-1] != '(' || !names.IsVariable(name)) {
@@ -98,6 +102,40 @@ func (s *Scanner) listed(i int) lex.Span {
 	}
 	return c
 }
+
+// behindOperator returns where the string starts behind the one at i and its comma, if
+// that is an operator, 0 if not.
+func behindOperator(t []byte, i int) int {
+	if i+2 >= len(t) || lex.Classes[t[i]]&lex.IsQuote == 0 {
+		return 0
+	}
+	n := bytes.IndexByte(t[i+1:min(len(t), i+1+maxOperator)], t[i])
+	if n < 1 {
+		return 0
+	}
+	switch string(t[i+1 : i+1+n]) {
+	case "=", "==", "===", "!=", "<>", ":", ":=", "=>", "eq", "is", "equals":
+	default:
+		return 0
+	}
+	at := i + 1 + n + 1
+	for at < len(t) && at-i < maxGap && t[at] <= ' ' {
+		at++
+	}
+	if at >= len(t) || t[at] != ',' {
+		return 0
+	}
+	for at++; at < len(t) && at-i < 2*maxGap && t[at] <= ' '; {
+		at++
+	}
+	if at >= len(t) || lex.Classes[t[at]]&lex.IsQuote == 0 {
+		return 0
+	}
+	return at
+}
+
+// maxOperator is the longest operator and the quote behind it, in bytes.
+const maxOperator = 7
 
 // tuple finds SECRET in {password, "SECRET"} and {password, <<"SECRET">>}, as Erlang
 // has them, where the comma is at i.

@@ -156,7 +156,7 @@ const maxWallet = 24 * len("24. abcdefgh ")
 // token.
 func (s *Scanner) codes(i int) lex.Span {
 	t := s.text
-	if i == 0 || t[i-1] != 's' || t[i] != ':' {
+	if i == 0 || t[i-1] != 's' && !bytes.HasSuffix(t[:i], []byte("s are")) || t[i] != ':' {
 		return lex.Span{}
 	}
 	v, n := lex.Span{}, 0
@@ -164,6 +164,7 @@ func (s *Scanner) codes(i int) lex.Span {
 		for at < len(t) && (t[at] <= ' ' || t[at] == ',') {
 			at++
 		}
+		at += markerLen(t[at:min(len(t), at+maxGap)])
 		to := at
 		for to < len(t) && to-at <= names.MaxPairName && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] == '-') {
 			to++
@@ -176,11 +177,27 @@ func (s *Scanner) codes(i int) lex.Span {
 		}
 		v.To, at = to, to
 	}
-	head := t[max(0, i-maxPrompt):i]
+	head := bytes.TrimSuffix(t[max(0, i-maxPrompt):i], []byte(" are"))
 	if n < 2 || !s.isPrompt(head[bytes.LastIndexByte(head, '\n')+1:]) {
 		return lex.Span{}
 	}
 	return v
+}
+
+// markerLen returns the length of what an item of a list starts with, "1. " or "- ".
+func markerLen(b []byte) int {
+	n := lex.CountDigits(b)
+	if n > 2 || n == len(b) || n > 0 && b[n] != '.' && b[n] != ')' || n == 0 && b[0] != '-' && b[0] != '*' {
+		return 0
+	}
+	at := n + 1
+	for at < len(b) && b[at] == ' ' {
+		at++
+	}
+	if at == n+1 {
+		return 0
+	}
+	return at
 }
 
 // isPrompt reports whether a text asks for a secret, or tells of an error with

@@ -35,6 +35,12 @@ func (s *Scanner) url(i int) lex.Span {
 		to = path
 	}
 	userinfo := bytes.LastIndexByte(t[from:to], '@')
+	if userinfo < 0 && (bytes.HasSuffix(scheme, []byte("vmess")) || string(scheme[max(0, len(scheme)-3):]) == "ssr") && lex.MarkLen(t[from:]) == 0 { // all of it is encoded
+		for to < len(t) && !lex.IsURLEnd(t[to]) {
+			to++
+		}
+		return lex.Span{From: from, To: to}
+	}
 	colon := bytes.IndexByte(t[from:to], ':')
 	if userinfo < 0 && (colon < 0 || !lex.IsPort(t[from+colon+1:to])) {
 		// A password or a token with a "/" in it that should have been escaped.

@@ -463,12 +463,40 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 		if window := t[max(0, from-2*maxClause):from]; bytes.Contains(window, []byte("USER ")) {
 			return true
 		}
-		next := bytes.TrimLeft(t[v.To:min(len(t), v.To+8)], "\r\n")
-		return bytes.HasPrefix(next, []byte("NICK ")) || bytes.HasPrefix(next, []byte("USER "))
+		next := bytes.TrimLeft(t[v.To:min(len(t), v.To+8)], "!?.\r\n")
+		return bytes.HasPrefix(next, []byte("NICK ")) || bytes.HasPrefix(next, []byte("USER ")) || isSent(t, from, v)
 	case isToken(w) && LooksSecret(w), lex.CountDigits(w) == len(w) && len(w) >= minAlone && endsClause(t, v.To):
 		return true
 	}
 	return isPreposition(before) && endsClause(t, v.To) && isUnusual(w)
+}
+
+// isSent reports whether PASS at from is the command of a protocol (RFC 959, RFC 1939, RFC
+// 2812) with the secret v, rather than the result of a test: alone in its line, or behind
+// the prompt of a client.
+func isSent(t []byte, from int, v lex.Span) bool {
+	w, rest := t[v.From:v.To], bytes.TrimLeft(t[v.To:min(len(t), v.To+maxIndent)], "!?. ")
+	if len(rest) > 0 && rest[0] >= ' ' && lex.Classes[rest[0]]&lex.IsQuote == 0 && rest[0] != '\\' || !isToken(w) || IsPlain(w) {
+		return false
+	}
+	head := bytes.TrimSpace(t[lineStart(t, from):from])
+	for _, end := range [...]string{">", "C:", "c:", "lient:", "quote", "QUOTE", "AUTHINFO", ">>"} {
+		if len(head) > 0 && bytes.HasSuffix(head, []byte(end)) {
+			return true
+		}
+	}
+	around := t[max(0, from-2*maxClause):min(len(t), from+2*maxClause)]
+	return (len(head) == 0 || lex.Classes[head[0]]&lex.IsQuote != 0 && len(head) == 1) && LooksSecret(w) && !isOfTest(w) && bytes.Count(around, []byte("PASS")) == 1 && !bytes.Contains(around, []byte("FAIL"))
+}
+
+// isOfTest reports whether w may be the name of a test or of its file.
+func isOfTest(w []byte) bool {
+	for _, word := range [...]string{"test", "Test", "TEST", "spec", "case", ".js", ".ts", ".py", ".go", ".rb", "::"} {
+		if bytes.Contains(w, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 // isNumber reports whether v is the number behind the noun at from, OTP 123456, and before is

@@ -8,6 +8,7 @@ import (
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // A Finder finds them in one text after the other.
@@ -147,25 +148,33 @@ func (f *Finder) OfUser(name []byte, i int) lex.Span {
 		return lex.Span{}
 	}
 	switch string(name) {
-	case "user", "proxy-user", "--user", "-u":
+	case "user", "proxy-user", "account", "--user", "-u":
 		from := i + 1
 		for from < len(t) && from-i < maxGap && t[from] == ' ' {
 			from++
 		}
-		if from == len(t) || lex.Classes[t[from]]&lex.IsQuote == 0 {
+		if from == len(t) {
 			return lex.Span{}
 		}
+		quoted := lex.Classes[t[from]]&lex.IsQuote != 0
 		v := f.values.ShortValue(i + 1)
 		if v.From >= v.To {
 			return lex.Span{}
 		}
 		user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
-		if !ok || len(user) == 0 || len(secret) == 0 || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) || lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
+		if !ok || len(user) == 0 || len(secret) == 0 || !quoted && !prose.LooksSecret(secret) || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) || lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
 			return lex.Span{} // a group
 		}
 		return lex.Span{From: v.From + len(user) + 1, To: v.To}
 	}
 	return lex.Span{}
+}
+
+// IsGenerated reports whether the result whose name starts at first is the password that
+// Terraform has made: resource "random_password" "db" { result = "SECRET" }.
+func IsGenerated(t []byte, first int) bool {
+	const most = 512
+	return bytes.Contains(t[max(0, first-most):first], []byte("random_password"))
 }
 
 // Output finds SECRET in ::set-output name=NAME::SECRET, a command of GitHub's runner,

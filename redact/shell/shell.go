@@ -142,6 +142,8 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			if w[0] == 'p' {
 				f.printed(i)
 			}
+		case string(w) == "AUTH":
+			f.framed(i)
 		case string(w) == "REG_SZ" || string(w) == "REG_EXPAND_SZ":
 			f.registered(from, i)
 		case reader == 'r' && nth > 1 && piped.From < piped.To && f.values.Names.IsPairName(&f.name, w):
@@ -182,7 +184,8 @@ func (f *Finder) behindPrompt(i int) bool {
 	case bytes.HasSuffix(prompt, []byte("echo")), string(prompt) == "/msg" || string(prompt) == "PRIVMSG":
 		return true
 	case bytes.IndexByte(prompt, ' ') > 0:
-		return last == '>' || last == ':'
+		before, tag := prompt[:bytes.LastIndexByte(prompt, ' ')], prompt[bytes.LastIndexByte(prompt, ' ')+1:]
+		return last == '>' || last == ':' || lex.IsDigit(last) && len(tag) < 8 && (bytes.HasSuffix(before, []byte(">")) || bytes.HasSuffix(before, []byte("C:"))) // and a tag
 	case last == '>' || last == ':' || last == '.' || last == '*':
 		return true
 	}

@@ -455,3 +455,36 @@ func (f *Finder) isSensitive(name []byte) bool {
 	f.name.Fold(name)
 	return f.values.Names.Sensitive(&f.name, names.NoWhole|names.Keyed(name))
 }
+
+// framed adds the arguments of Redis' AUTH, which ends at i, in the form that is sent:
+// "$4\r\nAUTH\r\n$7\r\nSECRET\r\n".
+func (f *Finder) framed(i int) {
+	t := f.values.Text
+	line := func() bool {
+		for _, end := range [...]string{"\r\n", "\n"} {
+			if at := lex.After(t, i, end); at > 0 {
+				i = at
+				return true
+			}
+		}
+		return false
+	}
+	for range 2 {
+		if !line() || lex.After(t, i, "$") == 0 {
+			return
+		}
+		n := lex.CountDigits(t[i+1 : min(len(t), i+maxGap)])
+		if i += 1 + n; n == 0 || !line() {
+			return
+		}
+		to := i
+		for to < len(t) && to-i < maxWords && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 {
+			to++
+		}
+		if i == to || lex.MarkLen(t[i:]) > 0 {
+			return
+		}
+		f.found = append(f.found, lex.Span{From: i, To: to})
+		i = to
+	}
+}

@@ -14,7 +14,7 @@ const maxDirective = 512
 // words in one.
 func IsDirective(line []byte) bool {
 	name, value := directive(line)
-	return name.From < name.To && value.From < value.To || chap(line).To > 0
+	return name.From < name.To && value.From < value.To || chap(line).To > 0 || bytes.Contains(line, []byte("    "))
 }
 
 // chap returns the secret of a line of chap-secrets of PPP, CLIENT SERVER SECRET ADDRESS.
@@ -106,7 +106,7 @@ func directive(line []byte) (name, value lex.Span) {
 		}
 		fallthrough
 	default:
-		if !isCompound(line[name.From:name.To]) {
+		if !isCompound(line[name.From:name.To]) && string(first) != "Password1" && string(first) != "Password2" { // of Tasmota
 			return lex.Span{}, value
 		}
 	}
@@ -172,7 +172,10 @@ func isCompound(w []byte) bool {
 func (f *Finder) set(line []byte) lex.Span {
 	name, value := directive(line)
 	if name.From == name.To || value.From == value.To {
-		return chap(line)
+		if c := chap(line); c.From < c.To {
+			return c
+		}
+		return f.keyword(line)
 	}
 	n, v := line[name.From:name.To], line[value.From:value.To]
 	if n[0] == '.' && len(n) == len(".logon") && isSecret(v, false) {
@@ -181,11 +184,81 @@ func (f *Finder) set(line []byte) lex.Span {
 	if lex.Classes[v[0]]&lex.IsAlnum == 0 && v[0] < 0x80 || v[len(v)-1] == ',' || bytes.IndexByte(v, '(') > 0 {
 		return lex.Span{} // a path, a type
 	}
-	isPassword := endsIn(n, "password", "passwd", "passphrase", "pwd", "pass", "_pw", "password-again", "psksecret")
+	isPassword := endsIn(bytes.TrimRight(n, "0123456789"), "password", "passwd", "passphrase", "pwd", "pass", "_pw", "password-again", "psksecret")
 	if !isPassword && !endsIn(n, "secret", "token", "key") || !isSecret(v, !isPassword) || !f.Names.IsPairName(&f.name, n) {
 		return lex.Span{}
 	}
 	return value
+}
+
+// keyword returns the secret in a line of Robot Framework, whose cells have two spaces or
+// more between them: Input Password    id:pw    SECRET.
+func (f *Finder) keyword(line []byte) (v lex.Span) {
+	if len(line) > maxDirective || !bytes.Contains(line, []byte("    ")) {
+		return v
+	}
+	var cells [5]lex.Span
+	n := 0
+	for at := 0; at < len(line); {
+		if line[at] == ' ' || line[at] == '\t' || line[at] == '\r' {
+			at++
+			continue
+		}
+		to := at
+		for to < len(line) && line[to] != '\t' && line[to] != '\r' && !bytes.HasPrefix(line[to:], []byte("  ")) {
+			to++
+		}
+		if n == len(cells) {
+			return v
+		}
+		cells[n] = lex.Span{From: at, To: to}
+		n++
+		at = to
+	}
+	if n < 2 {
+		return v
+	}
+	last := line[cells[n-1].From:cells[n-1].To]
+	if bytes.IndexByte(last, '=') > 0 || last[0] == '$' || last[0] == '%' || !isSecret(last, false) {
+		return v
+	}
+	first := line[cells[0].From:cells[0].To]
+	switch {
+	case n > 2 && (lex.HasFoldSuffix(first, "input password") || lex.HasFoldSuffix(first, " secret") && isTyped(first)):
+		return cells[n-1]
+	case n > 2 && (string(first) == "Login" || lex.HasFoldSuffix(first, ".login") || lex.HasFoldSuffix(first, "and log in") || string(first) == "Log In"):
+		return cells[n-1]
+	case n > 2 && !isTyped(first) && first[0] != '$' && !bytes.HasPrefix(first, []byte("Set ")):
+		return v
+	}
+	name := line[cells[max(0, n-2)].From:cells[max(0, n-2)].To]
+	if bytes.HasSuffix(name, []byte("Set Variable")) {
+		name = first
+	}
+	variable := name[0] == '$'
+	at := bytes.LastIndexAny(name, ":=")
+	if !variable && (at < 0 || n < 3) || variable && n < 3 && len(name) < 4 {
+		return v
+	}
+	if variable {
+		name = bytes.Trim(name, "${}= ")
+	} else {
+		name = name[at+1:]
+	}
+	if len(name) == 0 || !f.Names.IsPairName(&f.name, name) && !lex.HasFoldSuffix(name, "password_field") {
+		return v
+	}
+	return cells[n-1]
+}
+
+// isTyped reports whether a keyword fills in a field.
+func isTyped(keyword []byte) bool {
+	for _, verb := range [...]string{"Input ", "Type ", "Fill ", "Enter "} {
+		if bytes.Contains(keyword, []byte(verb)) {
+			return true
+		}
+	}
+	return false
 }
 
 // endsIn reports whether a name's last word is one of nouns, in any case. Other words
