@@ -50,7 +50,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 			hint |= lookPlain | lookEncoded
 		} else if n > 1 && argv.WordStarts.Has(text[run:i]) {
 			kinds |= argv.WordAt(text, run)
-		} else if (n == 4 || n >= formats.MinCard) && text[run] <= '6' && formats.StartsCard(text, run, i) {
+		} else if n > 3 && text[run] <= '6' && (n == 4 || n >= formats.MinCard) && formats.StartsCard(text, run, i) {
 			hint |= lookCard
 		}
 		c := byte('\n')

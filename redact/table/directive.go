@@ -14,7 +14,7 @@ const maxDirective = 512
 // words in one.
 func IsDirective(line []byte) bool {
 	name, value := directive(line)
-	return name.From < name.To && value.From < value.To || chap(line).To > 0 || bytes.Contains(line, []byte("    "))
+	return name.From < name.To && value.From < value.To || chap(line).To > 0 || isKeyword(line)
 }
 
 // chap returns the secret of a line of chap-secrets of PPP, CLIENT SERVER SECRET ADDRESS.
@@ -194,7 +194,7 @@ func (f *Finder) set(line []byte) lex.Span {
 // keyword returns the secret in a line of Robot Framework, whose cells have two spaces or
 // more between them: Input Password    id:pw    SECRET.
 func (f *Finder) keyword(line []byte) (v lex.Span) {
-	if len(line) > maxDirective || !bytes.Contains(line, []byte("    ")) {
+	if len(line) > maxDirective || !isKeyword(line) {
 		return v
 	}
 	var cells [5]lex.Span
@@ -249,6 +249,26 @@ func (f *Finder) keyword(line []byte) (v lex.Span) {
 		return v
 	}
 	return cells[n-1]
+}
+
+// isKeyword reports whether a line may be one of Robot Framework. Most are none by their
+// first letters.
+func isKeyword(line []byte) bool {
+	at := 0
+	for at < len(line) && line[at] == ' ' {
+		at++
+	}
+	if at+3 > len(line) || line[at] >= 'a' {
+		return false
+	}
+	switch string(line[at : at+3]) {
+	case "Inp", "Typ", "Fil", "Ent", "Log", "Ope", "Set", "SSH":
+	default:
+		if line[at] != '$' {
+			return false
+		}
+	}
+	return bytes.Contains(line[at:], []byte("    "))
 }
 
 // isTyped reports whether a keyword fills in a field.
