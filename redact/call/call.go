@@ -39,7 +39,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"openai.NewClient:0 NewBotAPI:0 discordgo.New:0 from_secret:0 credentials.new:1 credentials.from_static:1 basic.new:1 basicauth.new:1 auth.new:1 login.new:1 usernamepassword.new:1 ftp.open:2 ftp.new:2 curl_setopt:2 curl_easy_setopt:2 setopt:1 set_opt:1 curl_share_setopt:2 openssl_encrypt:2 openssl_decrypt:2 login:1 " +
 	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
 	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
-	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> " +
+	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> SendKeys:> Fill:> FillAsync:> TypeAsync:> enterText:> setText:> set_value:> " +
 	"set:< put:< set_option:< setItem:< " +
 	"sendlineafter:> sendafter:> strcpy:> strncpy:> strlcpy:> strcat:> write:> btoa:% b64encode:% base64_encode:% strict_encode64:% encode64:% urlsafe_b64encode:% EncodeToString:% encodeToString:% base64encode:% " +
 	"buffer.from:% GetBytes:% getBytes:% " +
@@ -366,6 +366,9 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 		second, end := argument(r, next+1)
 		if second.From == second.To && end > 0 {
 			about = t[next:end] // strcmp("SECRET", password)
+			if end > next+2 && bytes.HasPrefix(bytes.TrimLeft(about, ", "), []byte("{")) {
+				about = object(t, decided, first) // type("SECRET", {log: false})
+			}
 		} else {
 			v = second
 		}
@@ -383,31 +386,39 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 		}
 		return lex.Span{}
 	default:
-		// Of the statement before, no more than the last word and the byte before it.
-		from, least, word := first, max(decided, first-2*names.MaxPairName), false
-		for n := 0; n < maxChain && from > least; n++ { // expect(password).to.be.equal(
-			link := bytes.TrimRight(t[least:from], ". ")
-			for _, verb := range [...]string{".to", ".not", ".be", ".deep", ".is", ".and"} {
-				if bytes.HasSuffix(link, []byte(verb)) {
-					from = least + len(link) - len(verb)
-				}
-			}
-		}
-		end := from
-		for from > least && t[from-1] != ';' && t[from-1] != '\n' {
-			from--
-			isWord := lex.Classes[t[from]]&lex.IsName != 0
-			if word && !isWord {
-				break
-			}
-			word = word || isWord && t[from] != '.'
-		}
-		about = t[from:end]
+		about = object(t, decided, first)
 	}
 	if !mentions(r.Names, f, about) {
 		return lex.Span{}
 	}
 	return v
+}
+
+// object returns what the method at first is called on, without the methods between.
+func object(t []byte, decided, first int) []byte {
+	// Of the statement before, no more than the last word and the byte before it.
+	from, least, word := first, max(decided, first-2*names.MaxPairName), false
+	for n := 0; n < maxChain && from > least; n++ { // expect(password).to.be.equal(
+		link := bytes.TrimRight(t[least:from], ". ")
+		for _, verb := range [...]string{".to", ".not", ".be", ".deep", ".is", ".and"} {
+			if bytes.HasSuffix(link, []byte(verb)) {
+				from = least + len(link) - len(verb)
+			}
+		}
+	}
+	if bytes.HasSuffix(t[least:from], []byte("/i).")) { // findByLabelText(/password/i).
+		from -= len("/i).")
+	}
+	end := from
+	for from > least && t[from-1] != ';' && t[from-1] != '\n' {
+		from--
+		isWord := lex.Classes[t[from]]&lex.IsName != 0
+		if word && !isWord {
+			break
+		}
+		word = word || isWord && t[from] != '.'
+	}
+	return t[from:end]
 }
 
 // mentions reports whether the last word in quotation marks, or of a selector,

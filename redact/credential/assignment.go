@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
+	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/login"
 	"auditproxy/redact/names"
@@ -94,7 +95,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return s.values.Value(i + 1)
 	}
 	if !s.sensitive(decoded, more) {
-		if c := s.Names.Doubtful(&s.name); c != names.Clear && (c != names.DoubtfulKey || s.isLong(i+1)) {
+		if c := s.Names.Doubtful(&s.name); c != names.Clear && (c != names.DoubtfulKey || s.isLong(i+1)) && lex.HasRun(s.text[i+1:min(len(s.text), i+1+names.MaxPairName+maxGap+maxGap)], maxGap) {
 			if v := s.values.ShortValue(i + 1); v.From < v.To && c.IsSecret(s.text[v.From:v.To]) {
 				return s.values.Value(i + 1)
 			}
@@ -164,7 +165,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if about.IsAlternative(s.text, first, i) {
 		return lex.Span{}
 	}
-	v := s.joinedStrings(s.values.Value(i + 1))
+	v := s.pieces(i, s.joinedStrings(s.values.Value(i+1)))
 	if v.From < v.To && string(s.text[v.From:v.To]) == "()" { // const getToken = () => "SECRET"
 		return lex.Span{}
 	}
@@ -244,6 +245,30 @@ func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
 		}
 	}
 	return whole
+}
+
+// pieces widens the word behind the sign at i by the quotations that a shell joins to it:
+// PASSWORD=SE"CR"ET.
+func (s *Scanner) pieces(i int, v lex.Span) lex.Span {
+	t := s.text
+	if t[i] != '=' || v.From != i+1 || v.From >= v.To || v.To >= len(t) || t[v.To] != '"' && t[v.To] != '\'' || bytes.ContainsAny(t[v.From:v.To], "([{<,+") || bytes.Count(s.lineBefore(i), t[v.To:v.To+1])%2 != 0 {
+		return v // of code, or the quotation around it ends
+	}
+	to := v.To
+	for n := 0; n < maxPieces && to < len(t) && (t[to] == '"' || t[to] == '\''); n++ {
+		end := bytes.IndexByte(t[to+1:min(len(t), to+1+maxPair)], t[to])
+		if inner := t[to+1 : to+1+max(end, 0)]; end < 0 || bytes.IndexByte(inner, '\n') >= 0 || n == 0 && (end == 0 || formats.IsPlaceholder(inner) || lex.MarkLen(inner) > 0) {
+			return v
+		}
+		to = lex.CredentialEnd(t, to+1+end+1)
+	}
+	return lex.Span{From: v.From, To: to}
+}
+
+// lineBefore returns the line of t[i] up to it, or the end of that.
+func (s *Scanner) lineBefore(i int) []byte {
+	line := s.text[max(0, i-maxPair):i]
+	return line[bytes.LastIndexByte(line, '\n')+1:]
 }
 
 // maxPrivate is the length in bytes of the longest key of PuTTY.

@@ -378,6 +378,21 @@ func IsRandom(b []byte) bool {
 	return false
 }
 
+// HasRun reports whether b has n letters and digits in a row, as what is random has.
+func HasRun(b []byte, n int) bool {
+	for end := n - 1; end < len(b); end += n {
+		from := end
+		for from >= 0 && Classes[b[from]]&IsAlnum != 0 {
+			if end-from == n-1 {
+				return true
+			}
+			from--
+		}
+		end = from
+	}
+	return false
+}
+
 // IndentAt returns how many bytes of white space the line of t[i] starts with, 0
 // if t[i] is not the first thing behind it.
 func IndentAt(t []byte, i int) int {

@@ -12,7 +12,13 @@ import (
 func inWord(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80 }
 
 // lastField returns what b ends in behind its last space.
-func lastField(b []byte) []byte { return b[bytes.LastIndexAny(b, " \n")+1:] }
+func lastField(b []byte) []byte {
+	i := len(b)
+	for i > 0 && b[i-1] != ' ' && b[i-1] != '\n' {
+		i--
+	}
+	return b[i:]
+}
 
 // lineStart returns the start of the line that i is in, or an index not far
 // before it.

@@ -261,7 +261,10 @@ func used(t []byte, from, to int) lex.Span {
 		rest = bytes.TrimRight(rest[:len(rest)-len(w)], " ")
 	}
 	if link == "" {
-		return typed(t, least, from)
+		if isAsked(t[from:]) {
+			return typed(t, least, from)
+		}
+		return lex.Span{}
 	}
 	rest = bytes.TrimRight(rest[:len(rest)-len(link)], " ")
 	w := lastField(rest)
@@ -273,7 +276,10 @@ func used(t []byte, from, to int) lex.Span {
 		quoted = true
 	}
 	if v.To <= v.From || !isUnusual(t[v.From:v.To]) || lex.IsType(t[v.From:v.To]) {
-		return typed(t, least, from)
+		v.To = v.From
+		if link != "for" {
+			return v
+		}
 	}
 	verb := bytes.TrimRight(rest[:len(rest)-len(w)], " ")
 	starts := len(verb) == 0 || strings.IndexByte(".:,;", verb[len(verb)-1]) >= 0
@@ -293,8 +299,9 @@ func used(t []byte, from, to int) lex.Span {
 		if isUse(verb) && endsClause(t, to) && LooksSecret(t[v.From:v.To]) {
 			return v
 		}
+		return typed(t, least, from) // "when it asks for the password"
 	}
-	return typed(t, least, from)
+	return lex.Span{}
 }
 
 // typed finds what somebody is to type where a password is asked for, in the sentence between

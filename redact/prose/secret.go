@@ -63,6 +63,9 @@ func IsKey(w []byte) bool {
 // in four.
 func phrase(t []byte, v lex.Span) lex.Span {
 	plain := 0
+	if !mayEnd(t, v.To) {
+		return lex.Span{}
+	}
 	for n := 1; n <= maxWords; n++ {
 		w := t[v.From:v.To]
 		w = w[bytes.LastIndexByte(w, ' ')+1:]
@@ -87,6 +90,23 @@ func phrase(t []byte, v lex.Span) lex.Span {
 		v.To = next.To
 	}
 	return lex.Span{}
+}
+
+// mayEnd reports whether a clause may end before more words follow at i than a passphrase
+// has. It costs less than to read them.
+func mayEnd(t []byte, i int) bool {
+	for words := 0; i < len(t); i++ {
+		switch c := t[i]; {
+		case 'a' <= c && c <= 'z', 0x80 <= c && c < 0xE2:
+		case c != ' ' || i+1 < len(t) && (strings.IndexByte("abefiopstuwy(", t[i+1]) >= 0 || t[i+1] <= ' ' || t[i+1] >= 0x80) && endsClause(t, i):
+			return true
+		default:
+			if words++; words > maxWords {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Follows reports whether rest, the text behind one of Others, may tell a secret.
