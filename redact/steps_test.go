@@ -71,7 +71,7 @@ var hostileUnits = []string{
 	"PASS a7b8c9d\n", "> PASS a\n", `"password", "=", "a",`, `("a", "=", `, "Input Password    id:pw    a\n", "Set Variable    ", "4111 1111 1111 1111 ", "4111 1111 ", "4111111111111111|12|27|123 ",
 	"codes:\n1. a1b2c3d\n", "codes: 1. ", "user=ann:a7b8c9d ", ": PSK 0sa ", "vmess://a ", "result=", "state=a9Fk2x7Qz7Rt5Vb8w3q1 ", "nonce=", "*2\n$4\nAUTH\n$9\na\n", "C: a1 LOGIN ann a\n", "a:P@b@", "a:@@@@", "a:b@c@d:",
 	"://aB9/cD8/", "password is aB9/cD8/eF7 ", "password's a7b8c9d ", "the password, a7b8c9, ", "the password, which is ", "a7b8c9 is the password ", "type a7b8c9 at the password prompt ", "password ask enter for the ",
-	"maiden name is a ", "security answer is a ", "answer to my security question ", "पासवर्ड a है ", "كلمة السر هي a ", "parola este a ", "geslo je ",
+	"maiden name is a ", "security answer is a ", "answer to my security question ", "पासवर्ड a है ", "كلمة السر هي a ", "parola este a ", "geslo je ", "heslo ", "PASS ", "sid=", `password=a"b" `,
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -177,7 +177,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		if v = enclosed(t, v); v.From < v.To {
 			return v
 		}
-		if kind == password && isChanged(t, from) {
+		if kind == password && lex.After(t, to, " from ") > 0 && isChanged(t, from) {
 			if v = replaced(t, to); v.From < v.To {
 				return v
 			}
@@ -246,6 +246,12 @@ func used(t []byte, from, to int) lex.Span {
 	before := t[least:from]
 	before = before[bytes.LastIndexByte(before, '\n')+1:]
 	least = from - len(before)
+	if !bytes.Contains(before, []byte(" is ")) && !bytes.Contains(before, []byte(" as ")) && !bytes.Contains(before, []byte(" for ")) {
+		if isAsked(t[from:]) {
+			return typed(t, least, from)
+		}
+		return lex.Span{}
+	}
 	rest, first := bytes.TrimRight(before, " "), []byte(nil)
 	var link string
 	for range 4 {
