@@ -198,11 +198,17 @@ func (p *pass) shortText(i int) []byte {
 // listed returns how the element at raw[i], the n-th of a list, is a secret, by
 // the element before it or by the program that the list runs.
 func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, int) {
-	text, name, set := p.raw[i] == '"', before.name, before.set
-	before.name, before.set = noName, false
+	text, name, set, last := p.raw[i] == '"', before.name, before.set, before.last
+	before.name, before.set, before.last = noName, false, i
 	var t []byte
 	if text {
-		if t = p.shortText(i); before.keyLine(t) || p.printed.Line(t, &before.below) {
+		if t = p.shortText(i); n > 0 && names.IsOperator(t) && p.raw[last] == '"' { // ["NAME", "=", "SECRET"]
+			if p.r.names.IsPairName(&p.folded, p.shortText(last)) {
+				before.name = setName
+			}
+			return argv.NoSecret, 0
+		}
+		if before.keyLine(t) || p.printed.Line(t, &before.below) {
 			return argv.WholeWord, 0
 		}
 		if n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
@@ -291,6 +297,7 @@ type listState struct {
 	login bool     // the first two are the name and the value of a login: others follow
 	key   bool     // one of them starts a PEM block, and none ends it
 	below bool     // they are lines of a terminal, and the last command prints a secret
+	last  int      // where the last one starts
 }
 
 // keyLine reports whether the string t is a line of a PEM block that starts in an

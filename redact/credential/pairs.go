@@ -113,9 +113,7 @@ func behindOperator(t []byte, i int) int {
 	if n < 1 {
 		return 0
 	}
-	switch string(t[i+1 : i+1+n]) {
-	case "=", "==", "===", "!=", "<>", ":", ":=", "=>", "eq", "is", "equals":
-	default:
+	if !names.IsOperator(t[i+1 : i+1+n]) {
 		return 0
 	}
 	at := i + 1 + n + 1

@@ -283,3 +283,12 @@ func IsValueTag(t []byte) bool {
 	}
 	return n < len(t) && t[n] == '>' && RoleOf(t[:n]) == ValueRole
 }
+
+// IsOperator reports whether b is what compares a name with the value behind it, or sets it.
+func IsOperator(b []byte) bool {
+	switch string(b) {
+	case "=", "==", "===", "!=", "<>", ":", ":=", "=>", "eq", "is", "equals":
+		return true
+	}
+	return false
+}
