@@ -150,13 +150,16 @@ func Keyed(name []byte) Sections {
 // of a session of tmux; a "state" is what a login (RFC 6749) goes on with, or "open"; a "mapKey" is of a service of maps, or of a map. The value
 // decides.
 func (n *Classifier) Doubtful(f *Folded) Class {
-	for _, end := range [...]string{"salt", "sessionid", "session", "sid", "state", "nonce", "assertion", "usercode", "ticket", "authcode"} {
-		if bytes.HasSuffix(f.All, []byte(end)) && f.starts(len(f.All)-len(end)) && !n.isClear(f) {
-			return Doubtful
-		}
-	}
 	head, ok := bytes.CutSuffix(f.All, []byte("key"))
-	if !ok || !f.starts(len(head)) || n.isClear(f) {
+	if !ok {
+		for _, end := range [...]string{"salt", "sessionid", "session", "sid", "state", "nonce", "assertion", "usercode", "ticket", "authcode"} {
+			if bytes.HasSuffix(f.All, []byte(end)) && f.starts(len(f.All)-len(end)) && !n.isClear(f) {
+				return Doubtful
+			}
+		}
+		return Clear
+	}
+	if !f.starts(len(head)) || n.isClear(f) {
 		return Clear
 	}
 	from := len(head)

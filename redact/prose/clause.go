@@ -42,9 +42,6 @@ func copula(t []byte, i int) (at int, says link) {
 		}
 		w := t[at:end]
 		l, n := linkOf(w)
-		if string(w) == "este" && bytes.HasSuffix(t[:i], []byte("arola")) { // of Romanian, "this" in Spanish
-			l, n = is, len(w)
-		}
 		if n == 0 && len(w) > 1 && w[len(w)-1] == ':' { // "lautet:", "contraseña nueva:"
 			if l, n = linkOf(w[:len(w)-1]); n > 0 {
 				n++
@@ -53,6 +50,8 @@ func copula(t []byte, i int) (at int, says link) {
 			}
 		}
 		switch {
+		case says == apart && string(w) == "este" && bytes.HasSuffix(t[:i], []byte("arola")): // "is" in Romanian, "this" in Spanish
+			says = is
 		case n > 0 && says == apart && (l != becomes || !isDeterminer(t[skipSpace(t, at+n):])): // "the password to the server is"
 			says = l
 			at = skipSpace(t, at+n)

@@ -33,16 +33,14 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		}
 		w := t[from:i]
 		kind := nounOf(w)
-		if kind == noNoun && isOfQuestion(w) {
-			kind = password
-		}
-		if kind == noNoun {
+		if kind == noNoun && (len(w) != len("answer") || !isOfQuestion(w)) {
 			continue
 		}
-		if i = phraseEnd(t, from, i); i == 0 || w[0] < 0x80 && !isTelling(t, from, i, kind) {
+		if kind <= password && !endPhrase(t, from, &i) || w[0] < 0x80 && !isTelling(t, from, i, max(kind, password)) {
 			i = from + len(w)
 			continue
 		}
+		kind = max(kind, password)
 		var v lex.Span
 		if kind == logins {
 			v = login(t, from, i)
@@ -59,26 +57,25 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 	return found
 }
 
-// phraseEnd returns where the noun t[from:to] ends with the words that belong to it, 0 if
-// it is none without those before it: security answer, maiden name, كلمة السر.
-func phraseEnd(t []byte, from, to int) int {
+// endPhrase moves the end of the noun t[from:*end] behind the words that belong to it, and
+// reports whether it is one, with those before it: security answer, maiden name, كلمة السر.
+func endPhrase(t []byte, from int, end *int) bool {
+	to := *end
 	switch w := t[from:to]; {
 	case string(w) == "maiden":
-		return lex.After(t, to, " name")
+		*end = lex.After(t, to, " name")
+		return *end > 0
 	case string(w) == "السر":
-		if !bytes.HasSuffix(t[:from], []byte("كلمة ")) {
-			return 0
-		}
+		return bytes.HasSuffix(t[:from], []byte("كلمة "))
 	case isOfQuestion(w):
 		switch string(lastWord(t, from)) {
 		case "security", "Security", "secret", "Secret", "recovery", "challenge":
-			return to
+			return true
 		}
-		if rest := t[to:min(len(t), to+2*maxIndent)]; !bytes.HasPrefix(rest, []byte(" to ")) || !bytes.Contains(rest, []byte("security question")) {
-			return 0
-		}
+		rest := t[to:min(len(t), to+2*maxIndent)]
+		return bytes.HasPrefix(rest, []byte(" to ")) && bytes.Contains(rest, []byte("security question"))
 	}
-	return to
+	return true
 }
 
 // codes adds the codes that messages tell before their names: "123456 is your login code",
@@ -122,7 +119,7 @@ func codes(t []byte, found []lex.Span) []lex.Span {
 // isTelling reports whether the noun t[from:to] is a word on its own, with a
 // sentence about it. Package argv has the same condition for a text.
 func isTelling(t []byte, from, to int, kind noun) bool {
-	other := isOther(t[from:to], kind) || isOfQuestion(t[from:to])
+	other := isOther(t[from:to], kind) || kind == password && isOfQuestion(t[from:to])
 	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (other || !lex.IsCompound(t, from)) {
 		return false
 	}
@@ -138,15 +135,12 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	if to < len(t) && (t[to] == '\n' || t[to] == '\r') {
 		return labelled(t, from, to)
 	}
-	if v := inserted(t, from, to, kind); v.From < v.To {
-		return v
-	}
 	at, says := copula(t, to)
 	if t[min(to, len(t)-1)] == '?' {
 		at, says = answer(t, to+1), is
 	}
 	if at == to || at == len(t) || lex.MarkLen(t[at:]) > 0 {
-		return lex.Span{}
+		return inserted(t, from, to, kind)
 	}
 	if t[from] >= 0xE3 && t[at] >= 0xE3 && quoteLen(t[at:]) == 0 {
 		return lex.Span{} // the words of its script go on
@@ -162,12 +156,11 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		w = w[:n]
 		v.To = v.From + n
 	}
-	if says == apart && kind == password && len(w) > 0 && w[0] < 0x80 && isVerb(t, v.To) {
-		says = is
-	}
 	switch {
 	case bytes.HasSuffix(w, []byte("}}")): // of a template
 		return lex.Span{}
+	case says == apart && kind == password && t[from] >= 0x80 && len(w) > 0 && w[0] < 0x80 && isUnusual(w) && isVerb(t, v.To):
+		return v
 	case v.From == v.To:
 		return announced(t, to)
 	case says == apart:

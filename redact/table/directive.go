@@ -172,10 +172,11 @@ func isCompound(w []byte) bool {
 func (f *Finder) set(line []byte) lex.Span {
 	name, value := directive(line)
 	if name.From == name.To || value.From == value.To {
-		if c := chap(line); c.From < c.To {
-			return c
+		c := chap(line)
+		if c.To == 0 && isKeyword(line) {
+			c = f.keyword(line)
 		}
-		return f.keyword(line)
+		return c
 	}
 	n, v := line[name.From:name.To], line[value.From:value.To]
 	if n[0] == '.' && len(n) == len(".logon") && isSecret(v, false) {
@@ -194,7 +195,7 @@ func (f *Finder) set(line []byte) lex.Span {
 // keyword returns the secret in a line of Robot Framework, whose cells have two spaces or
 // more between them: Input Password    id:pw    SECRET.
 func (f *Finder) keyword(line []byte) (v lex.Span) {
-	if len(line) > maxDirective || !isKeyword(line) {
+	if len(line) > maxDirective {
 		return v
 	}
 	var cells [5]lex.Span
@@ -251,14 +252,20 @@ func (f *Finder) keyword(line []byte) (v lex.Span) {
 	return cells[n-1]
 }
 
+// minKeyword is the length in bytes of the shortest line of a keyword and its secret.
+const minKeyword = 8
+
 // isKeyword reports whether a line may be one of Robot Framework. Most are none by their
 // first letters.
 func isKeyword(line []byte) bool {
+	if len(line) < minKeyword || line[0] >= 'a' {
+		return false
+	}
 	at := 0
 	for at < len(line) && line[at] == ' ' {
 		at++
 	}
-	if at+3 > len(line) || line[at] >= 'a' {
+	if at+3 > len(line) {
 		return false
 	}
 	switch string(line[at : at+3]) {
