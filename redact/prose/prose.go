@@ -246,20 +246,20 @@ func used(t []byte, from, to int) lex.Span {
 		return lex.Span{}
 	}
 	rest, first := bytes.TrimRight(before, " "), []byte(nil)
-	var link string
+	var link []byte
 	for range 4 {
 		w := lastField(rest)
 		switch string(w) {
 		case "as", "for", "is":
-			link = string(w)
+			link = w
 		}
-		if len(w) == 0 || link != "" {
+		if len(w) == 0 || link != nil {
 			break
 		}
 		first = w
 		rest = bytes.TrimRight(rest[:len(rest)-len(w)], " ")
 	}
-	if link == "" {
+	if link == nil {
 		if isAsked(t[from:]) {
 			return typed(t, least, from)
 		}
@@ -276,7 +276,7 @@ func used(t []byte, from, to int) lex.Span {
 	}
 	if v.To <= v.From || !isUnusual(t[v.From:v.To]) || lex.IsType(t[v.From:v.To]) {
 		v.To = v.From
-		if link != "for" {
+		if string(link) != "for" {
 			return v
 		}
 	}
@@ -284,7 +284,7 @@ func used(t []byte, from, to int) lex.Span {
 	starts := len(verb) == 0 || strings.IndexByte(".:,;", verb[len(verb)-1]) >= 0
 	verb = lastField(verb)
 	looks := LooksSecret(t[v.From:v.To]) || hasMark(t[v.From:v.To])
-	switch link {
+	switch string(link) {
 	case "is":
 		if !endsClause(t, to) || first == nil || !isDeterminer(first) || !quoted && !looks && (!starts || isUpper(t[v.From]) || !isLower(t[v.From:v.To])) {
 			return lex.Span{}
