@@ -15,7 +15,8 @@ import (
 // hostileUnits are repeated to make texts in which each byte may make the
 // redactor scan others, one for each way to do so.
 var hostileUnits = []string{
-	"a, password = f(", "a, password = f(x", "${PASSWORD:-$", "${PASSWORD:?", "secret_file=/a/", "?password", "secret?`", "{key?", "password?&quot;",
+	"{\"a\":\"{\\\"tokens:\n - ", "[redacted password=$(echo ", "[tokens]\n\\\"token\\\":\\\")VALUES(", "cHc9eAaaaaaaaaaaaaaaaaaaaa+a/", "UABBAFMAUwBXAE8AUgBEAD0AaAB1AG4Aglpat-1aB2",
+	"a,b,c,d,e,f,g,h=%w[x=", "a,b=%w[x[redacted len=1 hmac=0123456789abcdef]", "passwordeval = ea:P@b@", "passwordeval =password={a}éb ", "a, password = f(", "a, password = f(x", "${PASSWORD:-$", "${PASSWORD:?", "secret_file=/a/", "?password", "secret?`", "{key?", "password?&quot;",
 	"auth: a ", `password("`, "password('a", `password("a",`, "password (", "password=(", `password=f("`, `password=f("a`, "sudo -S <<A\n", "sudo -S <<A\nA\n", "password is ",
 	"token<<AB\n", "\"token<<AB\"", "token<<AB\nAB\n", "echo a' ", "a\" + \"", "\x00a", "password ", `<a b="">`, `<password a="">`, "<a:", "a:b>", "password=$(echo ", "password: !a ", "password: &a ", "a::b", "x string = ", "x [] = ", `variable "`, `|| "`, `a || "`,
 	"password=${{", "gh secret set -b ", "ssh-keygen -N ", "vault kv put a=b ", "openssl passwd ", "smbclient //a ", "ConvertTo-SecureString a ", "echo a|passwd ", `"X-A-Token","a",`,
@@ -130,6 +131,21 @@ func TestStepsAreLinear(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestSpent: a text in which looking for the ends of things does not end is hidden whole,
+// since what is in it is not known.
+func TestSpent(t *testing.T) {
+	r, err := New(Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range []string{"{\"a\":\"{\\\"tokens:\n - ", "[redacted password=$(echo "} {
+		text := "plain " + strings.Repeat(unit, 256<<10/len(unit)) + " correct horse"
+		if got := string(r.AppendText(nil, []byte(text))); strings.Contains(got, "plain") || strings.Contains(got, "horse") {
+			t.Errorf("%q: %.80s … %.80s", unit, got, got[max(0, len(got)-80):])
+		}
+	}
 }
 
 // maxSteps limits the blocks of statements run for a byte of a hostile text.

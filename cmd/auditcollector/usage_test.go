@@ -25,7 +25,7 @@ func TestUsage(t *testing.T) {
 		{"dead-letters show x", `"x" is not a position, want TOPIC/PARTITION/OFFSET`},
 		{"policy replay", "policy replay needs the policy: auditcollector policy replay FILE, or preset:NAME"},
 		{"policy replay x --since soon --format xml", "--format is \"xml\", want text or json\n--since: \"soon\" is not a time; use \"2026-11-21 10:00\", 10:00, 7d, \"2 days ago\", today or yesterday"},
-		{"policy replay /nonexistent/p", `reading policy "/nonexistent/p": no such file or directory`},
+		{"policy replay /nonexistent/p", `reading policy "/nonexistent/p": no such file or directory: check the name`},
 		{"policy replay preset:mine", `reading preset "mine": there is none: use one of ask-for-dangerous, ask-for-writes, libtmux-mutating, libtmux-readonly, observe`},
 		{"policy chck", `unknown command "chck" for auditcollector policy; see auditcollector policy --help`},
 		{"retain now", `retain takes no arguments, got "now"; see auditcollector retain --help`},

@@ -22,6 +22,7 @@ func (s *Scanner) scanEncoded() {
 	raw := s.found // in order, while more is added behind them; those before the word are gone
 	word, run, escapes := 0, 0, false
 	joined := lex.Span{} // the last run with "+" and "/" in it
+	hidden := 0          // the end of the last run that holds one
 	for i := 0; i <= len(s.text); i++ {
 		c := byte(' ')
 		if i < len(s.text) {
@@ -30,9 +31,10 @@ func (s *Scanner) scanEncoded() {
 		if lex.Classes[c]&lex.IsAlnum != 0 {
 			continue
 		}
-		if i-run >= formats.MinEncoded {
+		if i-run >= formats.MinEncoded && run >= hidden {
 			if s.hides(s.text[run:i]) {
-				s.found = append(s.found, s.encodedRun(run, i))
+				v := s.encodedRun(run, i)
+				s.found, hidden = append(s.found, v), v.To
 			} else if run >= joined.To {
 				if joined = s.joinedRun(run, i); joined.From < joined.To && s.holds(s.text[joined.From:joined.To]) {
 					s.found = append(s.found, joined)
@@ -162,6 +164,7 @@ func (s *Scanner) inside(levels int) {
 	u.inner.found = u.inner.found[:0]
 	hint := u.inner.look(u.text)
 	u.inner.scan(u.text, hint)
+	s.values.SpendWith(&u.inner.values)
 	if levels > 1 && hint&lookEscaped != 0 {
 		u.inner.escaped(levels - 1)
 	}
@@ -193,7 +196,7 @@ func (s *Scanner) joinedRun(from, to int) lex.Span {
 		j.To++
 	}
 	if j.From == from && j.To == to {
-		return lex.Span{To: to}
+		return lex.Span{From: to, To: to}
 	}
 	return j
 }
@@ -325,6 +328,9 @@ func (u *unwrapper) finds() bool {
 		hint &= lookPlain | lookFormat // neither sentences nor commands
 	}
 	u.inner.scan(u.text, hint)
+	if u.inner.values.IsSpent() {
+		return true
+	}
 	for _, c := range u.inner.found {
 		if lex.IsReadable(u.text[c.From:c.To]) {
 			return true
@@ -362,7 +368,7 @@ func (s *Scanner) word(from, to int, raw []lex.Span) {
 		}
 		u.inner.scan(u.text, u.inner.look(u.text))
 	}
-	if len(u.inner.found) > 0 {
+	if len(u.inner.found) > 0 || u.inner.values.IsSpent() {
 		s.found = append(s.found, lex.Span{From: from, To: to})
 	}
 }

@@ -57,6 +57,9 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 		printed.Widen(text, s.found)
 		s.merge()
 	}
+	if s.values.IsSpent() { // what was not read is hidden
+		s.found = append(s.found[:0], lex.Span{From: 0, To: len(text)})
+	}
 	s.text, s.values.Text = nil, nil
 	return s.found
 }

@@ -12,9 +12,10 @@ import (
 
 // scan finds the unencoded credentials in text, of the kinds in hint.
 func (s *Scanner) scan(text []byte, hint int) {
-	s.values.Names, s.values.Text, s.tables.Names, s.printed.Names = s.Names, text, s.Names, s.Names
+	s.values.Read(text)
+	s.values.Names, s.tables.Names, s.printed.Names = s.Names, s.Names, s.Names
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
-	s.at, s.end, s.pair = lex.Ahead{}, lex.Ahead{}, 0
+	s.at, s.end, s.listEnd, s.pair = lex.Ahead{}, lex.Ahead{}, lex.Ahead{}, 0
 	s.under, s.unordered = lex.Span{}, false
 	s.shell.Read(&s.values)
 	s.sql.Read(&s.values)
@@ -64,7 +65,7 @@ func (s *Scanner) scan(text []byte, hint int) {
 // triggers adds the credentials that single bytes give away.
 func (s *Scanner) triggers() {
 	text := s.text
-	for i := 0; i < len(text); {
+	for i := 0; i < s.values.End; {
 		if i == s.password.From {
 			if password := text[s.password.From:s.password.To]; lex.MarkLen(password) == len(password) || formats.IsPlaceholder(password) {
 				s.from, s.password = s.password.To, lex.Span{From: -1, To: -1}

@@ -43,6 +43,7 @@ func (r *Reader) substituted(i int) lex.Span {
 	for to < len(t) && t[to] != ')' && t[to] != '|' && t[to] != '\n' {
 		to++
 	}
+	r.spend(to - from)
 	for from < to && t[from] == ' ' {
 		from++
 	}

@@ -96,7 +96,7 @@ func (r *Reader) Value(i int) lex.Span {
 	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsAlnum != 0 || t[i+1] == '!') && !bytes.HasPrefix(t[i:], []byte("&str")):
 		// A tag or an anchor of YAML.
 		k := i
-		for k < len(t) && t[k] > ' ' {
+		for k < len(t) && t[k] > ' ' && k-i <= names.MaxPairName {
 			k++
 		}
 		switch string(t[i:k]) {
@@ -114,6 +114,7 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	to := lex.CredentialEnd(whole, i)
+	r.left -= to - i
 	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		if isDefault(t[i : to-1]) {
 			return r.Quoted(to, 0)
@@ -454,6 +455,7 @@ func (r *Reader) Line(i int) lex.Span {
 		}
 		to++
 	}
+	r.left -= to - i
 	return lex.Span{From: i, To: to}
 }
 

@@ -46,17 +46,22 @@ func (r *Reader) Quoted(i, level int) lex.Span {
 // backslashes of its closing quote: the end of the text if it is not closed.
 func (r *Reader) Closing(i, level int) int {
 	t := r.Text
-	back := 0
-	for k := i + 1; k < len(t); k++ {
+	if r.left < 0 {
+		return len(t)
+	}
+	back, k := 0, i+1
+	for ; k < len(t); k++ {
 		switch {
 		case t[k] == '\\':
 			back++
 			continue
 		case t[k] == t[i] && back%(2*(level+1)) == level:
+			r.spend(k - i)
 			return k - level
 		}
 		back = 0
 	}
+	r.spend(k - i)
 	return len(t)
 }
 
@@ -64,7 +69,8 @@ func (r *Reader) Closing(i, level int) int {
 func (r *Reader) Closed(i int) int {
 	t := r.Text
 	depth, back := 0, 0
-	for i < len(t) {
+	defer func(from int) { r.spend(i - from) }(i)
+	for i < len(t) && r.left >= 0 {
 		c := t[i]
 		i++
 		switch {

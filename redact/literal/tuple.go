@@ -7,16 +7,17 @@ import (
 )
 
 // maxBare and maxBefore limit a value without quotes, and what is looked at before a name,
-// in bytes.
+// in bytes; maxMarks limits the redaction marks in a word.
 const (
 	maxBare   = 64
 	maxBefore = 256
+	maxMarks  = 4
 )
 
 // Tuple reads as many values as there are variables, from i on: "ann", "SECRET" and
 // %w[ann SECRET]. Those that are neither strings nor numbers are empty, and one is a
-// string.
-func (r *Reader) Tuple(values []lex.Span, i int) bool {
+// string. word is where the caller remembers the end of the last word.
+func (r *Reader) Tuple(values []lex.Span, i int, word *lex.Ahead) bool {
 	t := r.Text
 	for i < len(t) && (t[i] == '=' || t[i] == ' ') {
 		i++
@@ -43,9 +44,7 @@ func (r *Reader) Tuple(values []lex.Span, i int) bool {
 		case i == len(t):
 			return false
 		case words:
-			for i < len(t) && t[i] > ' ' && t[i] != ')' && t[i] != ']' && t[i] != '}' {
-				i += max(1, lex.MarkLen(t[i:]))
-			}
+			i = wordEnd(t, i, word)
 			values[k] = lex.Span{From: at, To: i}
 			continue
 		case at < len(t) && lex.Classes[t[at]]&lex.IsQuote != 0:
@@ -84,6 +83,18 @@ func (r *Reader) Tuple(values []lex.Span, i int) bool {
 		}
 	}
 	return words || quoted && (i == len(t) || t[i] != ',')
+}
+
+// wordEnd returns the end of the word at i in %w[ann SECRET].
+func wordEnd(t []byte, i int, word *lex.Ahead) int {
+	for from, marks := i, 0; ; marks++ {
+		i = word.Next(t, i, func(c byte) bool { return c <= ' ' || c == ')' || c == ']' || c == '}' })
+		mark := i - len(lex.RedactedMark) + 1 // a mark has a space behind its first word
+		if mark < from || marks == maxMarks || lex.MarkLen(t[mark:]) == 0 {
+			return i
+		}
+		i = mark + lex.MarkLen(t[mark:])
+	}
 }
 
 // Before returns the string before the comma before i, without a mark in it.

@@ -147,8 +147,8 @@ func Keyed(name []byte) Sections {
 
 // Doubtful returns the class of f, which is not sensitive: it names a secret in some
 // programs and something readable in others. A "session_id" is a cookie, or the number
-// of a session of tmux; a "state" is what a login (RFC 6749) goes on with, or "open"; a "mapKey" is of a service of maps, or of a map. The value
-// decides.
+// of a session of tmux; a "state" is what a login (RFC 6749) goes on with, or "open"; a
+// "mapKey" is of a service of maps, or of a map. The value decides.
 func (n *Classifier) Doubtful(f *Folded) Class {
 	head, ok := bytes.CutSuffix(f.All, []byte("key"))
 	if !ok {
