@@ -58,7 +58,7 @@ type agents struct {
 	spool   string
 	poison  int // one call in so many is of poisonTool
 
-	waits atomic.Bool // nobody calls meanwhile
+	waits atomic.Bool // while it is true, agents make no calls
 
 	mu   sync.Mutex
 	sent []string // ids of calls, which no two agents share; guarded by mu

@@ -23,9 +23,9 @@ func Until(ctx context.Context, done <-chan struct{}, d time.Duration) error {
 	return nil
 }
 
-// Limit returns what f returns, or slow if f takes longer than d. Then f goes on in a
-// goroutine that nobody waits for: it is for reads that a system may never end, as of a
-// file server that does not answer.
+// Limit returns what f returns, or slow if f takes longer than d. In that case f continues
+// in a goroutine of its own, perhaps for ever: use Limit for reads that may hang, such as
+// those of a file server that does not answer.
 func Limit[T any](d time.Duration, slow error, f func() (T, error)) (T, error) {
 	type outcome struct {
 		value T

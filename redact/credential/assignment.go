@@ -149,8 +149,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return v
 	}
 	if (lex.HasFoldSuffix(name, "command") || lex.HasFoldSuffix(name, "passcmd") || lex.HasFoldSuffix(name, "eval")) && s.sensitiveName(name, names.NoWhole) {
-		// A longer line is hidden: otherwise each name in it would have it read again.
-		if v := s.shortLine(i + 1); v.From < v.To && s.text[i+1] <= ' ' && lex.Classes[s.text[v.From-1]]&lex.IsQuote == 0 && lex.CredentialEnd(s.text, v.From) < v.To {
+		if v := s.values.Line(i + 1); v.From < v.To && s.text[i+1] <= ' ' && lex.Classes[s.text[v.From-1]]&lex.IsQuote == 0 && lex.CredentialEnd(s.text, v.From) < v.To {
 			if program, _, _ := bytes.Cut(s.text[v.From:v.To], []byte(" ")); string(program) == "echo" || string(program) == "printf" {
 				return v
 			}
@@ -193,14 +192,6 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 	}
 	return v
-}
-
-// shortLine is the reader's Line if that has at most maxPair bytes.
-func (s *Scanner) shortLine(i int) lex.Span {
-	if rest := s.text[i:]; len(rest) > maxPair && bytes.IndexByte(rest[:maxPair], '\n') < 0 {
-		return lex.Span{}
-	}
-	return s.values.Line(i)
 }
 
 // isLong reports whether the line goes on at i for as long as a key is.

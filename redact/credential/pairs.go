@@ -233,7 +233,7 @@ func (s *Scanner) tupled(i int) bool {
 		return false // the arguments of a function: f(a, password="SECRET")
 	}
 	var values [maxTuple]lex.Span
-	if !s.values.Tuple(values[:n], i+1, &s.listEnd) {
+	if !s.values.Tuple(values[:n], i+1) {
 		return false
 	}
 	for k, v := range values[:n] {

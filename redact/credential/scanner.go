@@ -31,7 +31,6 @@ type Scanner struct {
 	password lex.Span  // the password of the URL that is being read
 	at       lex.Ahead // the next "@"
 	end      lex.Ahead // the next end of a URL
-	listEnd  lex.Ahead // the next end of a word in a list of words
 	token    int       // the end of the token of JWT letters last seen
 	aws      bool
 	name     names.Folded // the name that is being read

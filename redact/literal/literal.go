@@ -114,7 +114,7 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	to := lex.CredentialEnd(whole, i)
-	r.left -= to - i
+	r.left -= to - i // the next call of spend, or Find at the end, acts on it
 	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		if isDefault(t[i : to-1]) {
 			return r.Quoted(to, 0)
@@ -455,7 +455,7 @@ func (r *Reader) Line(i int) lex.Span {
 		}
 		to++
 	}
-	r.left -= to - i
+	r.spend(to - i)
 	return lex.Span{From: i, To: to}
 }
 

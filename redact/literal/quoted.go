@@ -68,8 +68,7 @@ func (r *Reader) Closing(i, level int) int {
 // Closed returns the index behind the list or object that starts at i.
 func (r *Reader) Closed(i int) int {
 	t := r.Text
-	depth, back := 0, 0
-	defer func(from int) { r.spend(i - from) }(i)
+	depth, back, from := 0, 0, i
 	for i < len(t) && r.left >= 0 {
 		c := t[i]
 		i++
@@ -83,10 +82,12 @@ func (r *Reader) Closed(i int) int {
 			depth++
 		case c == ']' || c == '}':
 			if depth--; depth == 0 {
+				r.spend(i - from)
 				return i
 			}
 		}
 		back = 0
 	}
+	r.spend(i - from)
 	return i
 }

@@ -17,7 +17,7 @@ type Reader struct {
 // reads is how often the bytes of a text may be read to find where something ends. Of
 // 42 000 files of people, and their lines, none was read four times so. Where nothing ends,
 // each name in a text would have the rest of it read.
-const reads = 12
+const reads = 8
 
 // Read starts with a text.
 func (r *Reader) Read(text []byte) { r.Text, r.left, r.End = text, reads*len(text)+4<<10, len(text) }

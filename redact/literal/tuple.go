@@ -7,17 +7,16 @@ import (
 )
 
 // maxBare and maxBefore limit a value without quotes, and what is looked at before a name,
-// in bytes; maxMarks limits the redaction marks in a word.
+// in bytes.
 const (
 	maxBare   = 64
 	maxBefore = 256
-	maxMarks  = 4
 )
 
 // Tuple reads as many values as there are variables, from i on: "ann", "SECRET" and
 // %w[ann SECRET]. Those that are neither strings nor numbers are empty, and one is a
-// string. word is where the caller remembers the end of the last word.
-func (r *Reader) Tuple(values []lex.Span, i int, word *lex.Ahead) bool {
+// string.
+func (r *Reader) Tuple(values []lex.Span, i int) bool {
 	t := r.Text
 	for i < len(t) && (t[i] == '=' || t[i] == ' ') {
 		i++
@@ -44,7 +43,10 @@ func (r *Reader) Tuple(values []lex.Span, i int, word *lex.Ahead) bool {
 		case i == len(t):
 			return false
 		case words:
-			i = wordEnd(t, i, word)
+			for i < len(t) && t[i] > ' ' && t[i] != ')' && t[i] != ']' && t[i] != '}' {
+				i += max(1, lex.MarkLen(t[i:]))
+			}
+			r.spend(i - at)
 			values[k] = lex.Span{From: at, To: i}
 			continue
 		case at < len(t) && lex.Classes[t[at]]&lex.IsQuote != 0:
@@ -83,18 +85,6 @@ func (r *Reader) Tuple(values []lex.Span, i int, word *lex.Ahead) bool {
 		}
 	}
 	return words || quoted && (i == len(t) || t[i] != ',')
-}
-
-// wordEnd returns the end of the word at i in %w[ann SECRET].
-func wordEnd(t []byte, i int, word *lex.Ahead) int {
-	for from, marks := i, 0; ; marks++ {
-		i = word.Next(t, i, func(c byte) bool { return c <= ' ' || c == ')' || c == ']' || c == '}' })
-		mark := i - len(lex.RedactedMark) + 1 // a mark has a space behind its first word
-		if mark < from || marks == maxMarks || lex.MarkLen(t[mark:]) == 0 {
-			return i
-		}
-		i = mark + lex.MarkLen(t[mark:])
-	}
 }
 
 // Before returns the string before the comma before i, without a mark in it.

@@ -303,8 +303,8 @@ func used(t []byte, from, to int) lex.Span {
 	return lex.Span{}
 }
 
-// typed finds what somebody is to type where a password is asked for, in the sentence between
-// least and the noun at from: type SECRET at the password prompt.
+// typed finds SECRET in an instruction such as "type SECRET at the password prompt". The
+// noun is at from, and the sentence does not start before least.
 func typed(t []byte, least, from int) lex.Span {
 	before := t[least:from]
 	for _, verb := range [...]string{"ype ", "nter "} {

@@ -62,7 +62,7 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "chattr":
 		for _, a := range args {
 			if len(a.Text) > 1 && a.Text[0] == '-' && strings.ContainsAny(a.Text[1:], "ia") && strings.Trim(a.Text[1:], "aAcCdDeFijmPRsStTuVfx") == "" {
-				return true // what nobody could change, or shorten, can be
+				return true // a protected file can be changed, or an append-only one shortened
 			}
 		}
 	case "pfctl":

@@ -76,8 +76,8 @@ func IsCredential(name string) bool {
 		strings.HasPrefix(name, "/etc/ssh/ssh_host_") && strings.HasSuffix(name, "_key")
 }
 
-// isHistory reports whether a file has the lines that somebody typed to a shell or to the
-// client of a database, passwords among them.
+// isHistory reports whether a file is the history of a shell or of a database client. Such
+// histories often contain passwords.
 func isHistory(base string) bool {
 	switch base {
 	case ".bash_history", ".zsh_history", ".ash_history", ".sh_history", ".ksh_history", ".histfile", "fish_history", "ConsoleHost_history.txt", ".mysql_history", ".mariadb_history", ".psql_history", ".rediscli_history":
