@@ -2,10 +2,13 @@ package cmd
 
 import (
 	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -19,15 +22,18 @@ func TestPlatforms(t *testing.T) {
 	if m == nil {
 		t.Fatal("the Makefile names no platforms")
 	}
+	files := parsed{fset: token.NewFileSet(), files: map[string]func() (*ast.File, error){}}
 	for _, platform := range strings.Fields(m[1]) {
 		t.Run(platform, func(t *testing.T) {
 			goos, goarch, _ := strings.Cut(platform, "/")
 			loaded, err := packages.Load(&packages.Config{
 				Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
 					packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax,
-				Env:   append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch),
-				Dir:   "..",
-				Tests: true,
+				Env:       append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch),
+				Dir:       "..",
+				Tests:     true,
+				Fset:      files.fset,
+				ParseFile: files.parse,
 			}, "./...")
 			if err != nil {
 				t.Fatal(err)
@@ -49,6 +55,27 @@ func TestPlatforms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// parsed parses each file once: most of them are read on every platform, and with the
+// package's tests again. Checking types does not change a syntax tree.
+type parsed struct {
+	fset  *token.FileSet
+	mu    sync.Mutex // owns files
+	files map[string]func() (*ast.File, error)
+}
+
+func (p *parsed) parse(_ *token.FileSet, name string, src []byte) (*ast.File, error) {
+	p.mu.Lock()
+	file, ok := p.files[name]
+	if !ok {
+		file = sync.OnceValues(func() (*ast.File, error) {
+			return parser.ParseFile(p.fset, name, src, parser.AllErrors|parser.SkipObjectResolution)
+		})
+		p.files[name] = file
+	}
+	p.mu.Unlock()
+	return file()
 }
 
 // checkBodies checks that a package without assembly declares no function of
