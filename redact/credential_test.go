@@ -76,6 +76,11 @@ func TestText(t *testing.T) {
 		{"Use 123456 as your login code.", "Use [redacted len=6] as your login code."},
 		{"TOTP seed: JBSW Y3DP EHPK 3PXP", "TOTP seed: [redacted len=19]"},
 		{"OTP 123456", "OTP [redacted len=6]"},
+		{"OTP 123.456", "OTP [redacted len=7]"},
+		{"my otp is 123_456", "my otp is [redacted len=7]"},
+		{"your code is 1234 5678", "your code is [redacted len=9]"},
+		{"Use 123 456 as your login code.", "Use [redacted len=7] as your login code."},
+		{"123-456 is your verification code", "[redacted len=7] is your verification code"},
 		{"PIN 4711, CVV 123", "PIN [redacted len=4], CVV [redacted len=3]"},
 		{"the pin code 4711", "the pin code [redacted len=4]"},
 		{"Tu código de verificación es 123456", "Tu código de verificación es [redacted len=6]"},
@@ -481,6 +486,27 @@ func TestScreens(t *testing.T) {
 		if got := clean(r, in); !strings.HasPrefix(got, before+"[redacted len=") || !strings.HasSuffix(got, "]"+behind) {
 			t.Errorf("AppendText(%q) = %q", in, got)
 		}
+	}
+}
+
+// TestCardMembers hides the number of a card in an object that says it is of one, by another
+// member or by the name of the object, and no other number.
+func TestCardMembers(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	const card, id, hidden = "4111111111111111", "4111111111111112", `{"len":16,"hmac":""}`
+	for _, tt := range []struct{ in, want string }{
+		{`{"number":"` + card + `","exp_month":1}`, `{"number":` + hidden + `,"exp_month":1}`},
+		{`{"expiryYear":27,"pan":` + card + `,"id":` + id + `}`, `{"expiryYear":27,"pan":` + hidden + `,"id":` + id + `}`},
+		{`{"a":{"card":{"number":"` + card + `"}}}`, `{"a":{"card":{"number":` + hidden + `}}}`},
+		{`{"cards":[{"number":"` + card + `"},{"n":"4111 1111 1111 1111"}]}`, `{"cards":[{"number":` + hidden + `},{"n":{"len":19,"hmac":""}}]}`},
+		{`{"number":"` + card + `","name":"ann"}`, `{"number":"` + card + `","name":"ann"}`},
+		{`{"id":` + card + `,"exp":1}`, `{"id":` + card + `,"exp":1}`},
+	} {
+		got, _ := r.AppendArgs(nil, []byte(tt.in))
+		if s := digests(got); s != tt.want {
+			t.Errorf("AppendArgs(%s) = %s, want %s", tt.in, s, tt.want)
+		}
+		checkSummary(t, got)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestLeakSamples(t *testing.T) {
 		all, missed := 0, 0
 		var miss string
 		for _, sample := range rule.Positive {
-			out := r.AppendMessage2(nil, []byte(sample.Text))
+			out := r.AppendWhole(nil, []byte(sample.Text))
 			for _, secret := range slices.Compact(slices.Sorted(slices.Values(sample.Secrets))) {
 				all++
 				if strings.Contains(string(out), secret) {
@@ -43,7 +43,7 @@ func TestLeakSamples(t *testing.T) {
 		}
 		for _, text := range rule.Negative {
 			benign++
-			if string(r.AppendMessage2(nil, []byte(text))) != text {
+			if string(r.AppendWhole(nil, []byte(text))) != text {
 				touched++
 				t.Logf("benign %s: %.200q", rule.Rule, text)
 			}
@@ -53,14 +53,6 @@ func TestLeakSamples(t *testing.T) {
 	if 100*hidden < 97*secrets || 3*touched > benign {
 		t.Errorf("%d of %d secrets hidden, %d of %d benign texts touched", hidden, secrets, touched, benign)
 	}
-}
-
-// AppendMessage2 is AppendText without the cut.
-func (r *Redactor) AppendMessage2(dst, text []byte) []byte {
-	p := r.pass()
-	dst = append(dst, p.redacted(text, len(text))...)
-	r.release(p)
-	return dst
 }
 
 // sample returns a text that the shape describes.

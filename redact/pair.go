@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"auditproxy/redact/argv"
+	"auditproxy/redact/formats"
 	"auditproxy/redact/names"
 	"auditproxy/redact/printed"
 	"auditproxy/redact/prose"
@@ -28,6 +29,8 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 		case secret&webKey != 0 && names.IsKeyPart(name):
 			hide = true
 		case secret&secretFile != 0 && role == names.ValueRole, secret&ranCommand != 0 && printed.IsOutput(name):
+			hide = true
+		case secret&ofCard != 0 && p.isCard(e.value):
 			hide = true
 		case secret&boundSecret != 0 && p.raw[e.value] == '[', secret&boundNamed != 0 && p.raw[e.value] == '{':
 			hide = names.IsBound(name)
@@ -68,13 +71,36 @@ const (
 	boundSecret                          // a statement or a header has a secret among its parameters
 	boundNamed                           // a statement has one, so that parameters may have names
 	ranCommand                           // one is a command, which may have printed a secret
+	ofCard                               // one is of a payment card, or the object is
 )
+
+// isOfCard reports whether the object is the value of a member with the name of a card, or
+// in a list that is.
+func (p *pass) isOfCard(m *members) bool {
+	if !p.r.strict || m.first == 0 {
+		return false
+	}
+	outer := p.members[m.first-1]
+	return names.RoleOf(p.names[outer.nameFrom:outer.nameTo]) == names.CardRole
+}
+
+// isCard reports whether the text or the number at raw[i] is the number of a payment card.
+func (p *pass) isCard(i int) bool {
+	if p.raw[i] == '"' {
+		return formats.IsCard(p.shortText(i))
+	}
+	end := p.raw.Scalar(i)
+	return end > i && formats.IsCard(p.raw[i:end])
+}
 
 // noteMember notes a member that may describe others: the value starts at
 // raw[i].
 func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	if len(name) > names.MaxPairName {
 		return 0
+	}
+	if info.role == names.CardRole {
+		return ofCard
 	}
 	if p.raw[i] == '[' && names.IsHeader(name) && p.header(i, 1) != 0 {
 		return boundSecret

@@ -220,10 +220,19 @@ func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
 	return r.AppendText(dst, text)
 }
 
-// AppendMessage is AppendText for a message of this program's own: it is not
-// cut at any length, and text after a name and a colon is not a credential by
-// that alone: "opening \"key\": permission denied".
+// AppendWhole is AppendText for a text that is not cut at any length, such as a file.
+func (r *Redactor) AppendWhole(dst, text []byte) (out []byte) {
+	return r.appendWhole(dst, text, false)
+}
+
+// AppendMessage is AppendWhole for a message of this program's own: text after a name and a
+// colon is not a credential by that alone: "opening \"key\": permission denied".
 func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
+	return r.appendWhole(dst, text, true)
+}
+
+// appendWhole appends text without credentials.
+func (r *Redactor) appendWhole(dst, text []byte, message bool) (out []byte) {
 	base := len(dst)
 	defer func() {
 		if recover() != nil {
@@ -231,7 +240,7 @@ func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
 		}
 	}()
 	p := r.pass()
-	p.scan.Message = true
+	p.scan.Message = message
 	out = append(dst, p.redacted(text, math.MaxInt)...)
 	p.scan.Message = false
 	r.release(p)

@@ -73,6 +73,8 @@ var hostileUnits = []string{
 	"codes:\n1. a1b2c3d\n", "codes: 1. ", "user=ann:a7b8c9d ", ": PSK 0sa ", "vmess://a ", "result=", "state=a9Fk2x7Qz7Rt5Vb8w3q1 ", "nonce=", "*2\n$4\nAUTH\n$9\na\n", "C: a1 LOGIN ann a\n", "a:P@b@", "a:@@@@", "a:b@c@d:",
 	"://aB9/cD8/", "password is aB9/cD8/eF7 ", "password's a7b8c9d ", "the password, a7b8c9, ", "the password, which is ", "a7b8c9 is the password ", "type a7b8c9 at the password prompt ", "password ask enter for the ",
 	"maiden name is a ", "security answer is a ", "answer to my security question ", "पासवर्ड a है ", "كلمة السر هي a ", "parola este a ", "geslo je ", "heslo ", "PASS ", "sid=", `password=a"b" `,
+	"MOVE 'a' TO b-password ", "password PIC X VALUE 'a' ", "password:\n  type: string\n  example: a\n", "  example: a\n", "ftp> user ann a\n", "ftp> user ",
+	`<a name="password">\n<b name="a.value">a</b>`, `<a name="password"><b name="a.value">`, "--password <<< a ", "otp is 123 456 ", "text: a b ", "a text: b ", "[BasicAuth]\na: b\n", "\"--password\",\n", "\"--password\",\n\"a\",\n",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

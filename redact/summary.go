@@ -130,6 +130,9 @@ func (p *pass) object(i, depth int, as reading) int {
 	if late && !p.rewriteLists(&m, depth) {
 		return -1
 	}
+	if p.isOfCard(&m) {
+		secret |= ofCard
+	}
 	if secret&ranCommand != 0 && !p.hasPrinted(&m) {
 		secret &^= ranCommand
 	}

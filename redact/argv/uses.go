@@ -166,6 +166,11 @@ ipa-server-install ipa-client-install ipa-replica-install|-p -a -w|
 bloodhound-python enum4linux racadm openfortivpn snx certipy|-p|
 swift|-K|
 winrs winrm|-p: /p: -H|
+wevtutil|/p:|
+rasdial||:3
+pro ua||attach:1
+SUSEConnect|-r|
+credhub|-w -v|
 ipmitool||password:1 password:2
 iwconfig iw||key:1
 wbinfo|-a% --authenticate%|
@@ -191,14 +196,14 @@ check_mysql check_pgsql check_mysql_query check_oracle|-p|
 onesixtyone||:2
 salt-call||shadow.set_password:2
 mullvad||login:1
-mcrcon rcon rcon-cli gorcon ARRCON arrcon|-p*|
+mcrcon rcon rcon-cli gorcon ARRCON arrcon|-p* -P*|
 prosodyctl ejabberdctl||register:3 change_password:3 passwd:2 adduser:2
 Rubeus Rubeus.exe rubeus.exe|/rc4: /aes128: /aes256: /des: /password: /credpassword: /ticket:|
 urbackupclientctl|-k@ -v!|
 xmlstarlet|-u@ -v!|
 plutil|-replace@ -insert@ -string! -data!|
 kwriteconfig5 kwriteconfig6|--key@|
-wpa_cli||psk:1 password:1 new_password:1 passphrase:1 psk_passphrase:1 wep_key0:1 private_key_passwd:1 pin:1
+wpa_cli||psk:1 password:1 new_password:1 sae_password:1 passphrase:1 psk_passphrase:1 wep_key0:1 private_key_passwd:1 pin:1
 create_ap||:4
 airdecap-ng openttd chpass|-p|
 sic|-k|
@@ -223,7 +228,7 @@ ntp||md5:1
 ppp||password:1
 wpa-psk||:1 ascii:1 hex:1
 pre-shared-key||:1 ascii-text:1 hexadecimal:1 local:1 remote:1
-tacacs-server radius-server||key:1 secret:1
+tacacs-server radius-server||key:1 secret:1 cipher:1 simple:1
 server-private isakmp||key:1
 bgp ospf isis||authentication-key:1 md5:1 password:1
 message-digest-key||md5:1
@@ -231,7 +236,7 @@ rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
 com2sec com2sec6||:3
 createUser||:3 :5
 stats||auth:1
-local-user super||cipher:1 irreversible-cipher:1 simple:1
+local-user super shared-key authentication-key||cipher:1 irreversible-cipher:1 simple:1
 snmp-agent||read:1 write:1 cipher:1
 pac||key:1
 auth-port acct-port||key:1
@@ -270,7 +275,7 @@ func eachUse(yield func(use) bool) {
 
 // plainWords are names of programs that prose has too: they start their line,
 // and a secret behind them ends it or looks like one.
-const plainWords = "pac stats enable username neighbor realm Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
+const plainWords = "pro ua pac stats enable username neighbor realm Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
 
 // The marks of flags.
 const (

@@ -83,6 +83,11 @@ func (s *Scanner) described(i int) lex.Span {
 		}
 		return s.schemed(i)
 	}
+	if to == i && (string(t[from:to]) == "MOVE" || string(t[from:to]) == "VALUE") {
+		if v := s.settings.OfCobol(from, i); v.From < v.To {
+			return v
+		}
+	}
 	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !sql.IsAttached(t, t[from:to], from) {
 		if names.RoleOf(t[from:to]) == names.NameRole {
 			if !s.named(s.values.ShortValue(i+1)) && string(t[from:to]) == "variable" {

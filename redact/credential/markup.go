@@ -65,6 +65,9 @@ func (s *Scanner) tagged(i int) lex.Span {
 	if from == to && isTag && to < len(t) && names.IsValueTag(t[to+1:]) && s.sensitiveName(t[first:last], names.NoWhole) {
 		s.pair = min(len(t), to+maxPair) // <password><value>SECRET</value></password>
 	}
+	if from == to && isTag && last < i && to+1 < len(t) && t[to] == '<' && t[to+1] != '/' && s.Names.IsPairName(&s.name, attribute(t[last:i])) {
+		s.element = min(len(t), to+maxPair) // <elementProp name="password"><stringProp name="Argument.value">SECRET
+	}
 	if from == to || first > s.from && first < i && t[first-1] == '/' {
 		return lex.Span{}
 	}
@@ -76,6 +79,7 @@ func (s *Scanner) tagged(i int) lex.Span {
 	case isTag && s.sensitiveName(t[first:last], names.NoWhole):
 	case isTag && last < i && i < s.pair && closing: // <property name="PASSWORD">SECRET</property>
 		s.pair = 0
+	case isTag && last < i && i < s.element && closing && names.RoleOf(attribute(t[last:i])) == names.ValueRole:
 	case isTag && names.RoleOf(t[first:last]) == names.NameRole:
 		if s.named(lex.Span{From: from, To: to}) {
 			s.pair = min(len(t), to+maxPair)
@@ -87,6 +91,17 @@ func (s *Scanner) tagged(i int) lex.Span {
 		return lex.Span{}
 	}
 	return lex.Span{From: from, To: to}
+}
+
+// attribute returns the value of the attribute "name" among those of a tag.
+func attribute(b []byte) []byte {
+	const name = ` name="`
+	at := bytes.Index(b, []byte(name))
+	if at < 0 {
+		return nil
+	}
+	value, _, _ := bytes.Cut(b[at+len(name):], []byte(`"`))
+	return value
 }
 
 // manifests adds the values of a Kubernetes Secret under any names, also those of kubectl.

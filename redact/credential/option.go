@@ -35,6 +35,15 @@ func (s *Scanner) option(i int) lex.Span {
 		for v < len(t) && (t[v] == ',' || t[v] == ' ') {
 			v++
 		}
+		if v < len(t) && (t[v] == '\n' || t[v] == '\r') && t[v-1] == ',' { // in a list with a line for each
+			item := v
+			for item < len(t) && item-v < 4*maxGap && t[item] <= ' ' {
+				item++
+			}
+			if item < len(t) && t[item] == t[to] && !bytes.HasPrefix(t[item+1:], []byte("--")) {
+				v = item
+			}
+		}
 	}
 	for v < len(t) && (t[v] == ' ' || t[v] == '\t') {
 		v++
@@ -51,6 +60,11 @@ func (s *Scanner) option(i int) lex.Span {
 	name := t[from:to]
 	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) || bytes.EqualFold(name, []byte("command")) { // its secrets are found as in any command
 		return lex.Span{}
+	}
+	if at := lex.After(t, v, "<<<"); at > 0 { // of a shell
+		for v = at; v < len(t) && v-at < maxGap && t[v] == ' '; {
+			v++
+		}
 	}
 	c := s.values.Value(v)
 	if c.From < c.To && (about.IsNameOfSecret(name, t[c.From:c.To]) || lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {

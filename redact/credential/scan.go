@@ -15,7 +15,7 @@ func (s *Scanner) scan(text []byte, hint int) {
 	s.values.Read(text)
 	s.values.Names, s.tables.Names, s.printed.Names = s.Names, s.Names, s.Names
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
-	s.at, s.end, s.pair = lex.Ahead{}, lex.Ahead{}, 0
+	s.at, s.end, s.pair, s.element = lex.Ahead{}, lex.Ahead{}, 0, 0
 	s.under, s.unordered = lex.Span{}, false
 	s.shell.Read(&s.values)
 	s.sql.Read(&s.values)
@@ -196,6 +196,9 @@ func (s *Scanner) credential(i int) lex.Span {
 	case '>':
 		s.write(s.shell.Redirected(s.found, s.from, i))
 		if c := s.settings.Granted(i); c.From < c.To {
+			return c
+		}
+		if c := s.settings.AtPrompt(i); c.From < c.To {
 			return c
 		}
 		return s.tagged(i)

@@ -37,6 +37,7 @@ type Scanner struct {
 	under    lex.Span     // the lines under a plural name
 	assigns  byte         // the separator in them
 	pair     int          // up to here a member may hold the secret that an earlier one names
+	element  int          // the same for elements of XML in one with that name
 	known    formats.Finder
 	tables   table.Finder
 	shell    shell.Finder

@@ -76,10 +76,12 @@ func (s *Scanner) section(i int) {
 	for to < len(t) && to-i <= names.MaxPairName && lex.Classes[t[to]]&lex.IsName != 0 {
 		to++
 	}
-	if to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r' || !s.sensitiveName(t[i+1:to], names.NoWhole) && string(t[i+1:to]) != "admins" || !s.isPlural() {
+	if to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r' || !s.sensitiveName(t[i+1:to], names.NoWhole) && string(t[i+1:to]) != "admins" || !s.isPlural() && string(t[i+1:to]) != "BasicAuth" {
 		return
 	}
-	s.assigns = '='
+	if s.assigns = '='; !s.isPlural() { // of Hurl: NAME: SECRET
+		s.assigns = ':'
+	}
 	s.under = lex.Span{From: to + 1, To: len(t)}
 	if n := bytes.Index(t[to:], []byte("\n[")); n >= 0 {
 		s.under.To = to + n

@@ -87,6 +87,22 @@ func cardAt(t []byte, i int) (c lex.Span) {
 	return lex.Span{From: i, To: behind}
 }
 
+// IsCard reports whether b is the number of a card and nothing else, in groups or not.
+func IsCard(b []byte) bool {
+	var digits [maxCard]byte
+	n := 0
+	for _, c := range b {
+		switch {
+		case lex.IsDigit(c) && n < maxCard:
+			digits[n] = c - '0'
+			n++
+		case c != ' ' && c != '-' || n == 0:
+			return false
+		}
+	}
+	return n >= MinCard && isIssued(digits[:n]) && checks(digits[:n])
+}
+
 // isIssued reports whether a number starts as those of the large networks.
 func isIssued(d []byte) bool {
 	first := int(d[0])*1000 + int(d[1])*100 + int(d[2])*10 + int(d[3])

@@ -215,14 +215,14 @@ const (
 )
 
 // typeLen returns the length of what b starts with if that is a type of text and the
-// sign before its value: "Option<&'static str> =", 0 for none.
+// sign before its value: "Option<&'static str> =", "constant String :=", 0 for none.
 func typeLen(b []byte) int {
 	n := bytes.IndexByte(b, '=')
-	if n < 2 || b[n-1] != ' ' || n+1 == len(b) || b[n+1] == '=' || b[n+1] == '>' {
+	if n < 3 || b[n-1] != ' ' && (b[n-1] != ':' || b[n-2] != ' ') || n+1 == len(b) || b[n+1] == '=' || b[n+1] == '>' {
 		return 0
 	}
-	kind, word := b[:n-1], 0
-	for word < n && lex.Classes[b[word]]&lex.IsAlnum != 0 {
+	kind, word := bytes.TrimRight(b[:n], " :"), 0
+	for word < len(kind) && lex.Classes[b[word]]&lex.IsAlnum != 0 {
 		word++
 	}
 	for _, c := range kind {
@@ -235,7 +235,7 @@ func typeLen(b []byte) int {
 		if b[0] != '&' {
 			return 0
 		}
-	case "Option", "Optional", "Annotated", "Union", "Final", "ClassVar", "Mapped", "Vec", "Box", "Arc", "Cow":
+	case "Option", "Optional", "Annotated", "Union", "Final", "ClassVar", "Mapped", "Vec", "Box", "Arc", "Cow", "constant": // of Ada
 	default:
 		if !lex.IsType(b[:word]) {
 			return 0

@@ -55,6 +55,7 @@ const (
 	FlagRole           // if true, the object's value is a secret
 	SecretRole         // it names the secret whose value the object has
 	FieldRole          // it describes the field of a form that is filled in
+	CardRole           // it is of a payment card, as another one may be
 )
 
 // RoleOf returns the role of a member's name.
@@ -87,6 +88,10 @@ var roleTable = sync.OnceValue(func() *wordlist.Table {
 		"secret is_secret issecret sensitive is_sensitive issensitive masked",                   // FlagRole
 		"secret_name secretname secret_id secretid secret_path secretpath vault_path vaultpath", // SecretRole
 		"selector locator css xpath element",                                                    // FieldRole
+		"card cards card_details carddetails card_data carddata card_info cardinfo card_type cardtype card_brand cardbrand cardholder card_holder "+
+			"cardholdername cardholder_name name_on_card nameoncard cvc cvc2 cvv cvv2 cvn csc card_code cardcode security_code securitycode "+
+			"exp_month exp_year expmonth expyear expiry_month expiry_year expirymonth expiryyear expiration_month expiration_year expirationmonth "+
+			"expirationyear expiry_date expirydate expiration_date expirationdate card_expiry cardexpiry", // CardRole
 	)
 })
 

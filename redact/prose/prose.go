@@ -93,8 +93,14 @@ func codes(t []byte, found []lex.Span) []lex.Span {
 			before, ok = bytes.CutSuffix(before, []byte(" as"))
 		}
 		code := before[bytes.LastIndexAny(before, " \n:")+1:]
-		digits := lex.CountDigits(code[bytes.LastIndexByte(code, '-')+1:])
-		if !ok || len(code) > 12 || digits < 4 || digits > 8 || lex.IsDigit(code[0]) && lex.CountDigits(code) < digits || !lex.IsDigit(code[len(code)-1]) {
+		if whole := before[max(0, len(before)-2*len(code)-1):]; len(whole) > len(code) && codeLen(whole) > 0 { // 123 456
+			code = whole
+		}
+		digits := codeLen(code)
+		if digits == 0 && len(code) > 0 && !lex.IsDigit(code[0]) { // G-123456
+			digits = lex.CountDigits(code[bytes.LastIndexByte(code, '-')+1:])
+		}
+		if !ok || len(code) > 12 || digits < 4 || digits > 8 || !lex.IsDigit(code[len(code)-1]) {
 			continue
 		}
 		rest := t[at+len(your) : min(len(t), at+maxClause)]
@@ -146,6 +152,9 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		return lex.Span{} // the words of its script go on
 	}
 	v := wordAt(t, at)
+	if kind == number {
+		v = widened(t, v)
+	}
 	w := t[v.From:v.To]
 	before := lastWord(t, from)
 	if t[from] >= 0xE3 && len(w) > 0 { // the words of its script go on without a space
@@ -188,7 +197,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	case isToken(w) && LooksSecret(w), kind == password && hasMark(w):
 		return v
 	}
-	digits, ends := lex.CountDigits(w) == len(w), endsClause(t, v.To)
+	digits, ends := lex.CountDigits(w) == len(w) || kind == number && codeLen(w) > 0, endsClause(t, v.To)
 	switch {
 	case digits:
 		if !ends || len(w) < 4 || len(w) > 12 || kind == key || isReport(before) {
@@ -517,7 +526,8 @@ func isNumber(t []byte, from int, v lex.Span, before []byte) bool {
 	case noun[0]|0x20 == 'c' && !isOfCode(before):
 		return false
 	}
-	return lex.CountDigits(w) == len(w) && least <= len(w) && len(w) <= 8 && endsClause(t, v.To) && !isReport(before)
+	n := codeLen(w)
+	return least <= n && n <= 8 && endsClause(t, v.To) && !isReport(before)
 }
 
 // isUsed reports whether v looks like the token behind the noun at from that somebody used:

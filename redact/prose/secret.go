@@ -126,6 +126,28 @@ func isGiven(rest []byte) bool {
 	return lex.CountDigits(word) >= minNumber || LooksSecret(word)
 }
 
+// widened widens the digits v of a code to those behind a space: 123 456.
+func widened(t []byte, v lex.Span) lex.Span {
+	n := v.To - v.From
+	if to := v.To + 1 + n; to <= len(t) && t[v.To] == ' ' && codeLen(t[v.From:to]) > 0 && (to == len(t) || lex.Classes[t[to]]&lex.IsAlnum == 0) {
+		v.To = to
+	}
+	return v
+}
+
+// codeLen returns how many digits w has if it is a code: nothing else, or two groups of
+// three or four with a sign between. Otherwise it is 0.
+func codeLen(w []byte) int {
+	n := lex.CountDigits(w)
+	switch {
+	case n == len(w):
+		return n
+	case n < 3 || n > 4 || len(w) != 2*n+1 || strings.IndexByte("-_. ", w[n]) < 0 || lex.CountDigits(w[n+1:]) != n:
+		return 0
+	}
+	return 2 * n
+}
+
 // minNumber is the least number of digits of a secret that is a number.
 const minNumber = 3
 

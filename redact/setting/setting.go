@@ -31,25 +31,16 @@ const maxGap = 16
 func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Span, behind lex.Span) {
 	t := f.values.Text
 	if t[i] == ':' {
-		if string(name) == "P" && first > 0 && t[first-1] == ';' && bytes.Contains(t[max(0, first-4*names.MaxPairName):first], []byte("WIFI:")) { // of a QR code
-			v := lex.Span{From: i + 1, To: i + 1}
-			for v.To < len(t) && t[v.To] > ' ' && (t[v.To] != ';' || t[v.To-1] == '\\') && lex.MarkLen(t[v.To:]) == 0 {
-				v.To++
-			}
-			return found, v
-		}
-		if len(name) == 1 && name[0]|0x20 == 'p' && i+2 < len(t) && t[i+1] == ' ' { // u: NAME p: SECRET
-			line := t[max(0, first-names.MaxPairName):first]
-			line = line[bytes.LastIndexByte(line, '\n')+1:]
-			if len(line) > 4 && (line[0]|0x20 == 'u' || line[0]|0x20 == 'l') && line[1] == ':' {
-				if v := f.values.ShortValue(i + 1); v.To == len(t) || t[max(v.To, i)] < ' ' || lex.Classes[t[max(v.To, i)]]&lex.IsQuote != 0 {
-					return found, v
-				}
-			}
+		if len(name) == 1 {
+			return found, f.ofLetter(name[0], first, i)
 		}
 		switch string(name) {
 		case "with": // of Capybara: fill_in "Password", with: "SECRET"
 			if label := f.filledIn(first); len(label) > 0 && f.values.Names.IsPairName(&f.name, label) {
+				return found, f.values.Value(i + 1)
+			}
+		case "example", "default":
+			if lex.StartsLine(t, first) && f.isExample(first) {
 				return found, f.values.Value(i + 1)
 			}
 		case "forKey", "forHTTPHeaderField": // of Swift: set("SECRET", forKey: "password")
@@ -95,6 +86,28 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 	return found, lex.Span{}
 }
 
+// ofLetter finds SECRET behind a name of one letter, which starts at first, and the colon at i.
+func (f *Finder) ofLetter(name byte, first, i int) lex.Span {
+	t := f.values.Text
+	if name == 'P' && first > 0 && t[first-1] == ';' && bytes.Contains(t[max(0, first-4*names.MaxPairName):first], []byte("WIFI:")) { // of a QR code
+		v := lex.Span{From: i + 1, To: i + 1}
+		for v.To < len(t) && t[v.To] > ' ' && (t[v.To] != ';' || t[v.To-1] == '\\') && lex.MarkLen(t[v.To:]) == 0 {
+			v.To++
+		}
+		return v
+	}
+	if name|0x20 == 'p' && i+2 < len(t) && t[i+1] == ' ' { // u: NAME p: SECRET
+		line := t[max(0, first-names.MaxPairName):first]
+		line = line[bytes.LastIndexByte(line, '\n')+1:]
+		if len(line) > 4 && (line[0]|0x20 == 'u' || line[0]|0x20 == 'l') && line[1] == ':' {
+			if v := f.values.ShortValue(i + 1); v.To == len(t) || t[max(v.To, i)] < ' ' || lex.Classes[t[max(v.To, i)]]&lex.IsQuote != 0 {
+				return v
+			}
+		}
+	}
+	return lex.Span{}
+}
+
 // filledIn returns the label of the field, or the last part of its name, that is filled in
 // before i.
 func (f *Finder) filledIn(i int) []byte {
@@ -110,6 +123,54 @@ func (f *Finder) filledIn(i int) []byte {
 	}
 	label := bytes.TrimRight(t[v.From:v.To], "]")
 	return label[bytes.LastIndexByte(label, '[')+1:]
+}
+
+// isExample reports whether the line of t[i] is in the schema of a value with the name of a
+// secret, with its type: its example, or its default, is one.
+func (f *Finder) isExample(i int) bool {
+	t := f.values.Text
+	least := max(0, i-maxSchema)
+	indent, typed := lex.IndentAt(t, i), false
+	for to := least + bytes.LastIndexByte(t[least:i], '\n'); to > least; {
+		from := least + bytes.LastIndexByte(t[least:to], '\n') + 1
+		line := bytes.TrimLeft(t[from:to], " \t")
+		n := to - from - len(line)
+		if line = bytes.TrimRight(line, " \r"); n < indent && len(line) > 0 {
+			name, ok := bytes.CutSuffix(line, []byte(":"))
+			return typed && ok && f.values.Names.IsPairName(&f.name, name)
+		}
+		typed = typed || n == indent && bytes.HasPrefix(line, []byte("type:"))
+		to = from - 1
+	}
+	return false
+}
+
+// maxSchema limits, in bytes, what is looked at for the name before an example.
+const maxSchema = 256
+
+// OfCobol finds SECRET in MOVE 'SECRET' TO NAME, and in NAME PIC X(8) VALUE 'SECRET', where
+// the word before the white space at i is t[from:i].
+func (f *Finder) OfCobol(from, i int) lex.Span {
+	t := f.values.Text
+	var name []byte
+	v := f.values.Quoted(i+1, 0)
+	switch string(t[from:i]) {
+	case "MOVE":
+		if at := lex.After(t, v.To+1, " TO "); at > 0 {
+			name = t[at:lex.CredentialEnd(t[:min(len(t), at+names.MaxPairName)], at)]
+		}
+	case "VALUE":
+		line := t[max(0, from-2*names.MaxPairName):from]
+		line = bytes.TrimLeft(line[bytes.LastIndexByte(line, '\n')+1:], " 0123456789") // the level of the name
+		var ok bool
+		if name, _, ok = bytes.Cut(line, []byte(" PIC ")); !ok {
+			return lex.Span{}
+		}
+	}
+	if name = bytes.TrimRight(name, " ."); v.From == v.To || len(name) == 0 || lex.MarkLen(t[v.From:]) > 0 || !f.values.Names.IsPairName(&f.name, name) {
+		return lex.Span{}
+	}
+	return v
 }
 
 // hasModule reports whether the text configures a login module of Java.
@@ -189,6 +250,24 @@ func (f *Finder) Output(name []byte, first, i int) lex.Span {
 		return lex.Span{}
 	}
 	return lex.Span{From: i + 2, To: lex.CredentialEnd(t, i+2)}
+}
+
+// AtPrompt finds SECRET behind the prompt of a client whose ">" is at i: ftp> user NAME SECRET.
+func (f *Finder) AtPrompt(i int) lex.Span {
+	t := f.values.Text
+	at := lex.After(t, i, "> user ")
+	if at == 0 || !bytes.HasSuffix(t[:i], []byte("ftp")) {
+		return lex.Span{}
+	}
+	at = lex.CredentialEnd(t[:min(len(t), at+names.MaxPairName)], at)
+	if at >= len(t) || t[at] != ' ' {
+		return lex.Span{}
+	}
+	v := lex.Span{From: at + 1, To: lex.CredentialEnd(t, at+1)}
+	if v.From < v.To && lex.MarkLen(t[v.From:]) > 0 {
+		return lex.Span{}
+	}
+	return v
 }
 
 // Granted finds SECRET in ACL SETUSER NAME on >SECRET and in the line user NAME on
