@@ -536,6 +536,7 @@ func TestConfigProblems(t *testing.T) {
 		{"it names every problem", []string{"--kafka-brokers", "a", "--clickhouse-database", "a;b", "--batch-rows", "0", "--retention-events", "1h", "--metrics-listen", "x"},
 			[]string{"kafka.brokers", "clickhouse.database", "batch.rows", "retention.events", "metrics.listen"}},
 		{"it tells an empty value from a missing home", []string{"--local-dir=", "--spool-dirs="}, []string{"flag --local-dir: local.dir: is empty: name a directory", "flag --spool-dirs: spool.dirs: is empty: name a directory"}},
+		{"it wants addresses without a secret", []string{"--kafka-brokers", "h:1?password=swordfish", "--clickhouse-addr", "h/x:1"}, []string{`kafka.brokers: "h:1?<secret>": want host:port`, `clickhouse.addr: "h/x:1": want`}},
 		{"it knows pairs", []string{"--kafka-tenants", "a,b=c,b=d,=e"}, []string{`"a": want topic=tenant`, `"b" is listed twice`, `"=e"`}},
 		{"it wants brokers of mapped topics", []string{"--kafka-tenants", "a=b"}, []string{"kafka.tenants: would not be used: there are no kafka.brokers"}},
 		{"it wants a page that serves the log", []string{"--evidence-serve"}, []string{"evidence.serve: would not be used: review.listen is off"}},

@@ -43,8 +43,9 @@ func (a Access) Validate() error {
 		problems = append(problems, errors.New("no brokers"))
 	}
 	for _, broker := range a.Brokers {
-		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
+		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" || strings.ContainsAny(broker, "/?#") {
 			broker = broker[strings.LastIndexByte(broker, '@')+1:] // before it there may be a password
+			broker, _, _ = strings.Cut(broker, "?")
 			problems = append(problems, fmt.Errorf("broker %q: want host:port", broker))
 		}
 	}

@@ -37,7 +37,7 @@ func withoutLogin(addr string) string {
 		}
 		addr = scheme + masked + addr[at:]
 	}
-	if before, _, ok := strings.Cut(addr, "?"); ok && strings.Contains(before, "://") {
+	if before, query, ok := strings.Cut(addr, "?"); ok && (strings.Contains(before, "://") || strings.Contains(query, "=")) {
 		return before + "?" + masked
 	}
 	return addr
@@ -57,7 +57,7 @@ func (c *Checker) NoDirectory(key string) {
 func (c *Checker) Addresses(key string) []string {
 	list := c.List(key)
 	for _, addr := range list {
-		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || strings.ContainsAny(addr, "/?#") { // of a URL, which may have a secret
 			c.Problem(key, "%q: want host:port", addr)
 		} else if n, err := strconv.Atoi(port); err == nil && (n < 1 || n > 65535) {
 			c.Problem(key, "%q: want a port from 1 to 65535", addr)

@@ -30,6 +30,8 @@ func TestProblemHasNoLogin(t *testing.T) {
 		{"ann@h:1", `"ann@h:1"`},
 		{"a:b:1", `"a:b:1"`},
 		{"https://h/a?b", `"https://h/a?<secret>"`},
+		{"h:1?password=s3cr3t", `"h:1?<secret>"`},
+		{"what?", `"what?"`},
 		{"ann:s3cr3t@h:1", `"<secret>@h:1"`},
 		{"ann:s3@cr3t@h:1", `"<secret>@h:1"`},
 		{"kafka://ann:s3cr3t@h:1", `"kafka://<secret>@h:1"`},
