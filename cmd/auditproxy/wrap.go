@@ -1,7 +1,12 @@
 package main
 
 import (
+	"crypto/rand"
+	"sync"
+
 	"auditproxy/cmd/internal/clients"
+	"auditproxy/redact"
+	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
 )
@@ -69,7 +74,15 @@ func (a *app) clientsConfig() clients.Config {
 		}
 		return flaws
 	}
-	return clients.Config{Check: check, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Say: a.say, Colour: a.colours(a.stdout)}
+	shown := sync.OnceValue(func() *redact.Redactor {
+		key := make([]byte, spool.KeySize)
+		rand.Read(key) // never fails, see crypto/rand
+		// Commands are what the change is about.
+		red, _ := redact.New(redact.Config{Key: key, ClearNames: []string{"command", "cmd"}}) // which only needs the key
+		return red
+	})
+	clean := func(file []byte) []byte { return shown().AppendWhole(nil, file) }
+	return clients.Config{Check: check, Clean: clean, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Say: a.say, Colour: a.colours(a.stdout)}
 }
 
 func addRewriteFlags(cmd *cobra.Command, cfg *clients.Config) {

@@ -24,6 +24,7 @@ type Config struct {
 	Getenv         func(string) string // as os.Getenv
 	Say            func(error)         // called for each file that cannot be read or changed
 	Colour         bool                // show the change in colours
+	Clean          func([]byte) []byte // returns a file without credentials, to be shown
 
 	// Check returns why a wrapped server is not recorded as this program's
 	// configuration has it, in words that follow its name; nil: none is checked.
@@ -195,10 +196,11 @@ func (r *rewrite) plan(files []config, self string) (changes []change, unable bo
 	return changes, unable, nil
 }
 
-// show prints the changes as a unified diff.
+// show prints the changes as a unified diff, without the credentials that such files have:
+// what a terminal shows is kept in logs and records.
 func (r *rewrite) show(changes []change) error {
 	for _, c := range changes {
-		diff, err := unified(c.file.path, c.file.path+" ("+r.done+")", c.file.data, c.after)
+		diff, err := unified(c.file.path, c.file.path+" ("+r.done+")", r.cfg.Clean(c.file.data), r.cfg.Clean(c.after))
 		if err != nil {
 			return fmt.Errorf("comparing %q with its change: %w", c.file.path, err)
 		}
