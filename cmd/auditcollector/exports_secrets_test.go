@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -96,9 +99,10 @@ func (b *box) has() []byte {
 }
 
 // TestSecretsAreNotExported has a real proxy record calls that are full of secrets,
-// and a server's errors that repeat them. Nothing that leaves the collector has one,
-// in any form, though the receivers get all that they can be configured to get. All
-// has the clear word, so that it has the calls.
+// and a server's errors that repeat them; so is the address of a webhook. Nothing that
+// leaves the collector has one, in any form, though the receivers get all that they can be
+// configured to get: exports, rows, pages, logs. All has the clear word, so that it has
+// the calls.
 func TestSecretsAreNotExported(t *testing.T) {
 	t.Parallel()
 	otelcol := dev.Fetched(t, "otelcol")
@@ -135,7 +139,8 @@ receivers:
   - {name: lines, format: ndjson, since: 1d, file: {path: %[2]s/lines.ndjson}}
   - {name: post, raw: true, since: 1d, http: {url: %[3]q}}
 `, grpc, h.dir, server.URL))
-	p := h.collect(t, "--batch-wait", "20ms", flag)
+	h.env = append(h.env, fmt.Sprintf("AUDITCOLLECTOR_ALERT_WEBHOOKS=http://127.0.0.1:1/%s?token=%[1]s", canary))
+	p := h.collect(t, "--batch-wait", "20ms", "--review-listen", "127.0.0.1:0", "--log-level", "debug", flag)
 	eventually(t, "all is stored", func() bool { return h.number("SELECT count() FROM audit.events WHERE kind = 'call'") >= int64(calls) })
 	fileOf := func(name string) func() []byte {
 		return func() []byte {
@@ -168,6 +173,10 @@ receivers:
 			delete(outputs, "export --format parquet")
 		}
 	}
+	pages := reviewedPages(t, h)
+	outputs["the review page"] = func() []byte { return pages }
+	found := h.run(t, "rules", "test", "shipped", "--since", "1h", "--json")
+	outputs["rules test"] = func() []byte { return []byte(found.stdout + found.stderr + clearWord) }
 	rows := storedRows(t, h)
 	outputs["ClickHouse"] = func() []byte { return rows }
 	if code := p.end(syscall.SIGTERM); code != 0 {
@@ -193,6 +202,33 @@ receivers:
 			}
 		}
 	}
+}
+
+// reviewedPages returns what a reviewer sees: lists, exports, and the calls and sessions that
+// the lists lead to.
+func reviewedPages(t *testing.T, h home) (pages []byte) {
+	t.Helper()
+	ann := newReviewer(t, "", &http.Transport{})
+	ann.open(h.link(t))
+	list := []string{"/", "/calls", "/sessions", "/alerts", "/decisions", "/tools", "/environment", "/destinations", "/calls.csv", "/calls.ndjson"}
+	for i := 0; i < len(list); i++ {
+		status, page := ann.get(list[i])
+		if status != http.StatusOK {
+			t.Errorf("%s: %d", list[i], status)
+		}
+		pages = append(pages, page...)
+		if strings.Count(list[i], "/") == 1 {
+			for _, link := range regexp.MustCompile(`href="(/(?:calls|sessions|alerts)/[^"]+)"`).FindAllStringSubmatch(page, -1) {
+				if len(list) < 100 && !slices.Contains(list, link[1]) {
+					list = append(list, html.UnescapeString(link[1]))
+				}
+			}
+		}
+	}
+	if len(list) < 20 {
+		t.Errorf("the pages lead to %d", len(list))
+	}
+	return pages
 }
 
 // storedRows returns all rows of all tables, with the columns that queries compute.
