@@ -26,7 +26,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"Sequelize:2 FTP:2 FTP_TLS:2 createUser:1 create_user:2 create_superuser:2 createAccount:1 basic_auth:1 basicAuth:1 BasicAuth:1 PlainAuth:2 CRAMMD5Auth:1 " +
 	"NewStaticCredentials:1 NewStaticCredentialsProvider:1 PasswordAuthentication:1 BasicAWSCredentials:1 ClientSecretCredential:2 set_password:2 setPassword:2 " +
 	"createHmac:1 hash_hmac:2 Fernet:0 createCipheriv:1 createDecipheriv:1 SecretKeySpec:0 simple_bind_s:1 simple_bind:1 crypt:0 hashpw:0 " +
-	"generate_password_hash:0 password_hash:0 password_verify:0 check_password_hash:1 GenerateFromPassword:0 CompareHashAndPassword:1 " +
+	"generate_password_hash:0 password_hash:0 password_verify:0 check_password_hash:1 check_password:0 verify_password:0 GenerateFromPassword:0 CompareHashAndPassword:1 " +
 	"scrypt:0 scryptSync:0 pbkdf2:0 pbkdf2Sync:0 pbkdf2_hmac:1 PBKDF2:0 PBEKeySpec:0 X509Certificate2:1 HmacSHA256:1 HmacSHA512:1 HMAC256:0 HMAC384:0 HMAC512:0 " +
 	"hmacShaKeyFor:0 SymmetricSecurityKey:0 SignedString:0 signWith:0 signWith:1 NewCookieStore:0 URLSafeTimedSerializer:0 URLSafeSerializer:0 TimestampSigner:0 " +
 	"Github:0 Stripe:0 WebClient:0 Octokit:0 Telegraf:0 TeleBot:0 Minio:2 InfluxDBClient:3 PlainTextAuthProvider:1 withCredentials:1 createCredential:2 " +
@@ -37,7 +37,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"connect:2 jwt.sign:1 jwt.encode:1 jwt.verify:1 jwt.decode:1 hmac.new:0 hmac.New:1 hmac.hexdigest:1 networkcredential.new:1 aes.new:0 des3.new:0 " +
 	"cryptojs.aes.encrypt:1 cryptojs.aes.decrypt:1 credentials.basic:1 auth.basic:1 authtokens.basic:1 credentials.create:1 bcrypt.hash:0 bcrypt.compare:0 hash.make:0 hash.check:0 bcrypt:0 Sensitive:0 sensitive.new:0 algoliasearch:1 UsernamePasswordCredentials:1 BasicAuthenticationInterceptor:1 CosmosClient:1 Bind:1 slack.New:0 " +
 	"openai.NewClient:0 NewBotAPI:0 discordgo.New:0 from_secret:0 credentials.new:1 credentials.from_static:1 basic.new:1 basicauth.new:1 auth.new:1 login.new:1 usernamepassword.new:1 ftp.open:2 ftp.new:2 curl_setopt:2 curl_easy_setopt:2 setopt:1 set_opt:1 curl_share_setopt:2 openssl_encrypt:2 openssl_decrypt:2 login:1 " +
-	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
+	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 wifi.softAP:1 sta_if.connect:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
 	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
 	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> SendKeys:> Fill:> FillAsync:> TypeAsync:> enterText:> setText:> set_value:> " +
 	"set:< put:< set_option:< setItem:< " +
