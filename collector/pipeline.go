@@ -10,7 +10,10 @@ import (
 	"go.uber.org/zap"
 )
 
-const inFlight = 2 // batches inserted concurrently
+const (
+	inFlight = 2           // batches inserted concurrently
+	sayEvery = time.Minute // an unreadable directory and a failing commit are logged again
+)
 
 // A pipeline stores chunks, then commits them at the source. It is used by
 // one run of one source: a generation of the consumer group, or a spool.
@@ -120,6 +123,7 @@ func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{
 	defer p.metrics.unacked.clear() // they are read again
 	whole := true
 	behind := 0 // batches since the last commit
+	var told time.Time
 	for b := range order {
 		whole = <-b.stored && whole
 		behind++
@@ -129,7 +133,10 @@ func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{
 			if err := p.commit(b.marks); err != nil {
 				outcome = batchNotCommitted
 				p.metrics.commitErrors.Inc()
-				p.log.Warn("commit failed; the batch is repeated and deduplicated", zap.Error(err))
+				if time.Since(told) >= sayEvery { // each batch may fail, for as long as a disk is read-only
+					told = time.Now()
+					p.log.Warn("commit failed; the batch is repeated and deduplicated", zap.Error(err))
+				}
 			} else {
 				outcome = batchCommitted
 				p.metrics.acked(b.began)

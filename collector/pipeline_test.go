@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,12 @@ func (c *Collector) Ready() error { return errorsOf(c.Failing()) }
 // start runs a pipeline inside a synctest bubble.
 func start(t *testing.T, rows int, store *fakeStore) *bench {
 	t.Helper()
-	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}, BatchRows: rows})
+	return startLogging(t, rows, store, nil)
+}
+
+func startLogging(t *testing.T, rows int, store *fakeStore, log *zap.Logger) *bench {
+	t.Helper()
+	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}, BatchRows: rows, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -582,6 +588,24 @@ func TestDeadLettersInTheLog(t *testing.T) {
 		want := []string{"not_json t 0 200 0 498", "not_json t 1 200 1 497", "tombstone t 0 50 4 494", "tombstone t 1 50 9 499"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("log (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestCommitsInTheLog: a source that takes no commits, as a spool that became read-only,
+// does not fill the log.
+func TestCommitsInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
+		b := startLogging(t, 1, newFakeStore(), zap.New(core))
+		b.commitErr = errors.New("read-only")
+		for mark := 1; mark <= 150; mark++ {
+			b.send(mark, "t")
+			<-time.After(time.Second)
+		}
+		b.end()
+		if n := logs.FilterMessageSnippet("commit failed").Len(); n != 3 {
+			t.Errorf("%d lines in 150 s, want one each minute", n)
 		}
 	})
 }

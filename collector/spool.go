@@ -40,9 +40,6 @@ const (
 	fewFiles  = 1024 // where the limit of this process is not known
 	freeFiles = 256  // of that limit: for the store, the engine and readers of the page
 	waitOpen  = 20 * time.Millisecond
-
-	// An unreadable directory is logged again after this time.
-	sayEvery = time.Minute
 )
 
 // A cursor is the position of a session.
@@ -60,8 +57,8 @@ type session struct {
 	consumer *spool.Consumer
 
 	mu      sync.Mutex
-	pending int  // chunks that are not committed; guarded by mu
-	failed  bool // the last commit did; guarded by mu
+	pending int   // chunks that are not committed; guarded by mu
+	failed  error // of the last commit; guarded by mu
 }
 
 func (s *session) add(n int) {
@@ -70,7 +67,7 @@ func (s *session) add(n int) {
 	s.pending += n
 }
 
-func (s *session) idle() (idle, failed bool) {
+func (s *session) idle() (idle bool, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending == 0, s.failed
@@ -103,11 +100,12 @@ type stuck struct {
 	since   time.Time
 }
 
-// An attempt is the time of the next attempt at a session, and its last
-// logged problem.
+// An attempt is the time of the next attempt at a session, its last logged problem, and
+// why what was read of it is not committed.
 type attempt struct {
-	at   time.Time
-	text string
+	at          time.Time
+	text        string
+	uncommitted error
 }
 
 // key names a session of several directories.
@@ -171,7 +169,7 @@ func commitCursors(marks []cursor) error {
 			errs = append(errs, fmt.Errorf("session %q: %w", s.id, err))
 		}
 		s.mu.Lock()
-		s.failed = err != nil
+		s.failed = err
 		s.pending -= count[s]
 		s.mu.Unlock()
 	}
@@ -204,8 +202,12 @@ func (s *spoolSource) recover(ctx context.Context, dir string) {
 	})
 }
 
-// sessionsOf is the key of what concerns sessions of a directory, which itself is read.
-type sessionsOf string
+// sessionsOf is the key of what concerns sessions of a directory, which itself is read,
+// and cursorsOf that of their cursors, which cannot be written where they can be read.
+type (
+	sessionsOf string
+	cursorsOf  string
+)
 
 // scan reads the records of every session, and closes those that are
 // complete.
@@ -228,7 +230,7 @@ func (s *spoolSource) scan(ctx context.Context) {
 		} else {
 			delete(s.said, dir)
 		}
-		var failing error // of the first session
+		var failing, uncommitted error // of the first session
 		for _, id := range ids {
 			if ctx.Err() != nil {
 				return
@@ -239,8 +241,12 @@ func (s *spoolSource) scan(ctx context.Context) {
 			if failing == nil {
 				failing = s.failing(dir, id)
 			}
+			if uncommitted == nil {
+				uncommitted = s.uncommitted(dir, id)
+			}
 		}
 		s.health.tell(sessionsOf(dir), fmt.Sprintf("reading sessions of spool %q", dir), failing)
+		s.health.tell(cursorsOf(dir), fmt.Sprintf("writing cursors of spool %q", dir), uncommitted)
 		there += len(ids)
 	}
 	if len(s.finished)+len(s.next) > 2*there {
@@ -263,6 +269,19 @@ func (s *spoolSource) failing(dir, id string) error {
 		return fmt.Errorf("session %q: another process has locked it, and has read nothing since %s: end that process, see fuser ship.lock", id, since.UTC().Format(time.RFC3339))
 	}
 	return nil
+}
+
+// uncommitted returns why what was read of a session is not committed, nil if it is: it
+// is read again by each start, and never removed from the spool.
+func (s *spoolSource) uncommitted(dir, id string) error {
+	err := s.next[key(dir, id)].uncommitted
+	if open := s.open[key(dir, id)]; open != nil {
+		_, err = open.idle()
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("session %q: %w", id, err)
 }
 
 // look reads more of one session. A problem with it does not affect others.
@@ -297,6 +316,7 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 			return
 		}
 		if open, err = s.begin(dir, id); err == nil {
+			open.failed = last.uncommitted // until a commit succeeds
 			s.open[name] = open
 		}
 	}
@@ -321,7 +341,7 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 		if err.Error() != last.text {
 			s.log.Warn("session not read", zap.String("session", id), zap.Error(err))
 		}
-		s.next[name] = attempt{time.Now().Add(retrySession), err.Error()}
+		s.next[name] = attempt{time.Now().Add(retrySession), err.Error(), last.uncommitted}
 	}
 	if open != nil {
 		s.closeIdle(name, open)
@@ -350,8 +370,8 @@ func (s *spoolSource) closeIdle(name string, open *session) {
 		return
 	}
 	delete(s.open, name)
-	if failed { // all of it is read again
-		s.next[name] = attempt{at: time.Now().Add(retrySession)}
+	if failed != nil { // all of it is read again
+		s.next[name] = attempt{at: time.Now().Add(retrySession), uncommitted: failed}
 	}
 	if err := open.consumer.Close(); err != nil {
 		s.log.Warn("session not closed", zap.String("session", open.id), zap.Error(err))

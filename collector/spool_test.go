@@ -561,7 +561,8 @@ func TestSpoolUnreadable(t *testing.T) {
 }
 
 // TestCursorNotCommitted has a directory in the way of a session's cursor: what is
-// stored is read again once a minute, and not any more once the cursor is written.
+// stored is read again once a minute, and not any more once the cursor is written. Until
+// then that is a failure, also while it is read again.
 func TestCursorNotCommitted(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -584,13 +585,23 @@ func TestCursorNotCommitted(t *testing.T) {
 			defer store.mu.Unlock()
 			return store.inserts
 		}
-		if n := inserts(150 * time.Second); n < 2 || n > 4 {
+		inserts(time.Second)
+		for range 149 {
+			<-time.After(time.Second)
+			if parts := c.Failing(); len(parts) != 1 || parts[0].Part != fmt.Sprintf("writing cursors of spool %q", dir) || !strings.Contains(parts[0].Err.Error(), id) {
+				t.Fatalf("%v fails, want the cursor of %s", parts, id)
+			}
+		}
+		if n := inserts(0); n < 2 || n > 4 {
 			t.Errorf("%d inserts in 150 s, want one each minute", n)
 		}
 		if err := os.RemoveAll(inTheWay); err != nil {
 			t.Fatal(err)
 		}
 		n := inserts(2 * time.Minute)
+		if err := c.Ready(); err != nil {
+			t.Errorf("%v fails once the cursor was written", err)
+		}
 		if m := inserts(5 * time.Minute); m != n {
 			t.Errorf("%d inserts once the cursor was written", m-n)
 		}

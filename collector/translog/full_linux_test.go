@@ -82,3 +82,19 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("opening a new log on a full disk: %v", err)
 	}
 }
+
+// TestReadOnlyDisk checks that a directory that becomes read-only fails Add and ends
+// nothing else, and that the log goes on once it can be written.
+func TestReadOnlyDisk(t *testing.T) {
+	dir := t.TempDir()
+	l := opened(t, Config{Dir: dir})
+	add(t, l, texts(0, 10)) // tessera runs
+	writable := dev.ReadOnly(t, dir)
+	if err := l.Add(t.Context(), texts(5, 15)); !errors.Is(err, unix.EROFS) {
+		t.Errorf("adding to a read-only directory: %v", err)
+	}
+	writable()
+	add(t, l, texts(5, 20))
+	covered(t, l, 20)
+	check(t, dir, l.Status().Key)
+}

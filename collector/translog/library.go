@@ -94,7 +94,7 @@ func withCause(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, cause := range []unix.Errno{unix.ENOSPC, unix.EDQUOT} {
+	for _, cause := range []unix.Errno{unix.ENOSPC, unix.EDQUOT, unix.EROFS} {
 		if strings.HasSuffix(err.Error(), cause.Error()) {
 			return libraryError{err, cause}
 		}

@@ -58,15 +58,8 @@ func (l *Log) open(ctx context.Context) error {
 	if l.reader, err = tiles.Open(c.Dir); err != nil {
 		return err
 	}
-	// tessera panics if it cannot make them.
-	for _, name := range []string{treeState, "publish", "gcState"} {
-		f, err := os.OpenFile(filepath.Join(c.Dir, stateDir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
-		if err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
+	if err := l.writable(); err != nil {
+		return err
 	}
 	if err := l.sweep(); err != nil {
 		return err

@@ -238,8 +238,22 @@ func (l *Log) sweep() error {
 	return errors.Join(errs...)
 }
 
-// start starts tessera, unless it is running. mu is held.
+// writable returns an error where tessera could not open its lock, and would end the
+// process: on a disk that became read-only, or with too many open files. It ends the lock
+// that tessera has, which that of the directory makes needless.
+func (l *Log) writable() error {
+	f, err := os.OpenFile(filepath.Join(l.config.Dir, stateDir, treeState+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// start starts tessera, unless it is running. mu is held, and an entry follows.
 func (l *Log) start() error {
+	if err := l.writable(); err != nil {
+		return err
+	}
 	if l.writer != nil {
 		return nil
 	}

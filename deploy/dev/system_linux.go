@@ -3,6 +3,7 @@ package dev
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -41,4 +42,23 @@ func SmallDisk(t testing.TB, dir, size string) {
 		t.Skipf("mounting a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+}
+
+// ReadOnly makes a directory read-only, also for root, until the test ends or writable is
+// called. The test is skipped as by SmallDisk.
+func ReadOnly(t testing.TB, dir string) (writable func()) {
+	t.Helper()
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Skipf("mounting a directory: %v", err)
+	}
+	writable = sync.OnceFunc(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(writable)
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	return writable
 }

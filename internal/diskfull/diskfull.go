@@ -14,11 +14,14 @@ func Is(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// WithRemedy says in an error about a full disk what to do. Some file systems are full
-// of files while they have space.
+// WithRemedy says in an error about a full disk, or one that nothing can be written to,
+// what to do. Some file systems are full of files while they have space.
 func WithRemedy(err error) error {
-	if !Is(err) {
-		return err
+	switch {
+	case Is(err):
+		return fmt.Errorf("%w: free space there, or inodes if df -i shows that none are left", err)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w: mount it for writing; after an error of the disk, dmesg has the reason", err)
 	}
-	return fmt.Errorf("%w: free space there, or inodes if df -i shows that none are left", err)
+	return err
 }

@@ -61,7 +61,10 @@ func remedy(err error) string {
 	case 243: // NOT_ENOUGH_SPACE
 		return "free space on its disk, or shorten retention.events"
 	case 0:
-	default: // the server's own words, except about replicas
+	default: // the server's own words, except about replicas and a disk
+		if strings.Contains(err.Error(), "Read-only file system") {
+			return "mount its disk for writing; after an error of the disk, dmesg has the reason"
+		}
 		return cmp.Or(replicationCodes[code], clusterCodes[code])
 	}
 	switch {

@@ -51,6 +51,8 @@ func TestExplain(t *testing.T) {
 		{"a wrong password", &clickhouse.Exception{Code: 516, Message: "no"}, "code: 516, message: no: check clickhouse.user and its password"},
 		{"no rights", fmt.Errorf("sendQuery: %w", &clickhouse.HTTPError{StatusCode: 403, Err: &clickhouse.Exception{Code: 497, Message: "no"}}),
 			"[HTTP 403] code: 497, message: no: a user with that right has to grant it, or to run auditcollector migrate"},
+		{"a disk that became read-only", &clickhouse.Exception{Code: 1002, Message: `filesystem error: in create_directories: Read-only file system ["/d"]`},
+			`code: 1002, message: filesystem error: in create_directories: Read-only file system ["/d"]: mount its disk for writing; after an error of the disk, dmesg has the reason`},
 		{"the server's own words", &clickhouse.Exception{Code: 60, Message: "no table"}, "code: 60, message: no table"},
 		{"an end that we asked for", request(context.Canceled), "context canceled"},
 	} {

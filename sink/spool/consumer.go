@@ -43,7 +43,7 @@ func OpenConsumer(c ReaderConfig) (*Consumer, error) {
 	// A crash leaves the lock file, unlocked.
 	l, err := f.OpenFile(filepath.Join(session, shipLockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening session as its consumer: %w", err)
+		return nil, fmt.Errorf("opening session as its consumer: %w", diskfull.WithRemedy(err))
 	}
 	ok, err := l.Lock(false)
 	if err == nil && !ok {
@@ -102,7 +102,7 @@ func (c *Consumer) Commit(p Position) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("committing cursor: %w", err)
+		return fmt.Errorf("committing cursor: %w", diskfull.WithRemedy(err))
 	}
 	c.shipped = p
 	return nil
