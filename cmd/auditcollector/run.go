@@ -15,11 +15,11 @@ import (
 	"auditproxy/collector"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/export"
-	"auditproxy/collector/ingest"
 	"auditproxy/collector/proof"
 	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
 	"auditproxy/internal/wait"
+	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/kafka"
 	"auditproxy/sink/spool"
 
@@ -173,7 +173,7 @@ func (p *parts) watchTables(ctx context.Context, look func(context.Context) erro
 		case err == nil:
 			told = ""
 			p.dropped.Store(nil)
-		case ingest.ClassOf(err) == ingest.Configuration && ctx.Err() == nil:
+		case errors.Is(err, clickhouse.ErrDropped):
 			p.dropped.Store(&collector.Failure{Part: "tables that were dropped", Err: err})
 			if err.Error() != told {
 				told = err.Error()

@@ -12,7 +12,9 @@ import (
 	"auditproxy/collector"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
+	"auditproxy/sink/clickhouse"
 
+	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -106,8 +108,9 @@ func TestTellVerifying(t *testing.T) {
 // there. That a look fails says nothing.
 func TestWatchTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dropped := &ingest.Error{Class: ingest.Configuration, Err: errors.New(`"gaps" are not there`)}
-		looks := []error{nil, dropped, dropped, errors.New("no answer"), nil, nil}
+		dropped := &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf(`"gaps" %w`, clickhouse.ErrDropped)}
+		login := clickhouse.Classify("looking", &ch.Exception{Code: 516, Message: "Authentication failed"})
+		looks := []error{nil, login, dropped, dropped, errors.New("no answer"), nil, nil}
 		core, logs := observer.New(zap.ErrorLevel)
 		p := parts{collector: &collector.Collector{}}
 		var got []int
@@ -122,7 +125,7 @@ func TestWatchTables(t *testing.T) {
 			looks = looks[1:]
 			return err
 		}, zap.New(core))
-		if diff := cmp.Diff([]int{0, 0, 1, 1, 1, 0, 0}, got); diff != "" {
+		if diff := cmp.Diff([]int{0, 0, 0, 1, 1, 1, 0, 0}, got); diff != "" {
 			t.Errorf("failing parts at each look (-want +got):\n%s", diff)
 		}
 		if n := logs.FilterMessage("tables were dropped").Len(); n != 1 {

@@ -47,6 +47,7 @@ func remedy(err error) string {
 		alert     tls.AlertError
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
 		dns       *net.DNSError
 		op        *net.OpError
 		answer    *clickhouse.HTTPError
@@ -71,7 +72,9 @@ func remedy(err error) string {
 	case errors.Is(err, context.Canceled):
 		return ""
 	case errors.As(err, &authority):
-		return "set clickhouse.tls.ca_file to the authority that signed the server's certificate"
+		return "set clickhouse.tls.ca_file to the authority that signed the server's certificate, and restart, since this file is read at the start"
+	case errors.As(err, &invalid):
+		return "renew the server's certificate, or correct the clock of this host"
 	case errors.As(err, &name):
 		return "set clickhouse.tls.server_name to the name in the server's certificate"
 	case errors.As(err, &plain), errors.As(err, &alert), errors.As(err, &packet), errors.As(err, &answer), errors.Is(err, http.ErrSchemeMismatch),

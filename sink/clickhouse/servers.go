@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -184,7 +185,10 @@ const (
 	dropPause = 200 * time.Millisecond
 )
 
-// Dropped returns an error that names the tables and views of this program that
+// ErrDropped is in an error about tables that were dropped.
+var ErrDropped = errors.New("are not there")
+
+// Dropped returns an error with ErrDropped that names the tables and views of this program that
 // somebody dropped: no migration makes them again, since what they had is lost. It
 // knows nothing of those that this user has no right to.
 func (db *DB) Dropped(ctx context.Context) error {
@@ -202,8 +206,8 @@ func (db *DB) Dropped(ctx context.Context) error {
 			return Classify(doing, err)
 		}
 	}
-	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q are not there: run UNDROP TABLE within minutes, restore them from a backup, "+
-		"or make them again without what they had, as docs/operations.md says", doing, strings.Join(dropped, ", "), db.c.Database)}
+	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q %w: run UNDROP TABLE within minutes, restore them from a backup, "+
+		"or make them again without what they had, as docs/operations.md says", doing, strings.Join(dropped, ", "), db.c.Database, ErrDropped)}
 }
 
 // absent returns those of own tables that are not there.
