@@ -46,7 +46,7 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 	}
 	out, after, err := c.open()
 	if err != nil {
-		return res, err
+		return res, diskfull.WithRemedy(err)
 	}
 	defer func() {
 		err = diskfull.WithRemedy(errors.Join(err, out.close()))

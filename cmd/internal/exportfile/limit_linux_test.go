@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"auditproxy/cmd/internal/exportfile"
 	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,5 +59,27 @@ func TestFileCannotGrow(t *testing.T) {
 				t.Errorf("%s, continued after a limit of %d bytes (-want +got):\n%.400s", name, limit, diff)
 			}
 		}
+	}
+}
+
+// TestReadOnlyDirectory has a directory that cannot be written before an export and
+// between two: the error says what to do, and then the file is complete.
+func TestReadOnlyDirectory(t *testing.T) {
+	list, dir := records(t, 40), t.TempDir()
+	file := filepath.Join(dir, "records.ndjson")
+	c := exportfile.Config{Source: &memory{list: list[:20], page: 7}, Format: format(t, "ndjson"), File: file, Resume: true}
+	for range 2 {
+		writable := dev.ReadOnly(t, dir)
+		if _, err := export(t, c); err == nil || !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), "mount it for writing") {
+			t.Errorf("in a read-only directory: %v", err)
+		}
+		writable()
+		if _, err := export(t, c); err != nil {
+			t.Fatal(err)
+		}
+		c.Source = &memory{list: list, page: 7}
+	}
+	if diff := cmp.Diff(idsOf(list), ids(t, "ndjson", file)); diff != "" {
+		t.Errorf("the file (-want +got):\n%.400s", diff)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/internal/diskfull"
+
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
@@ -194,7 +196,7 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("directory %q is another user's: run as that user, or choose another local.dir: %w", dir, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the engine's lock: %w", err)
+		return nil, fmt.Errorf("opening the engine's lock: %w", diskfull.WithRemedy(err))
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		defer f.Close()
