@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,7 @@ type stored struct {
 	err  error
 	read int
 
-	asked int // for a window
+	asked atomic.Int64 // for a window
 }
 
 type row struct {
@@ -48,7 +49,7 @@ func (s *stored) Evidence(_ context.Context, from, to time.Time, do func([]byte)
 			}
 		}
 	}
-	s.asked++
+	s.asked.Add(1)
 	return s.err
 }
 
@@ -315,6 +316,49 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestRestarted continues, after a restart, with sessions that began days before: their
+// checkpoints are compared with the keys of their starts, and another start is found.
+func TestRestarted(t *testing.T) {
+	a := newWriter(t, "a")
+	again := &writer{t: t, id: "a", host: a.host}
+	again.begin(a.hostKey)
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  []string
+	}{
+		{"it continues", []string{a.checkpoint(5, "5", a.key, false)}, nil},
+		{"a foreign key", []string{a.checkpoint(5, "5", again.key, false)}, []string{"a bad_signature 5"}},
+		{"another start", []string{a.checkpoint(5, "5", a.key, false), again.start}, []string{"a forked 0"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, l := &stored{rows: []row{{a.start, noon}}}, &log{}
+			var found []string
+			mark := filepath.Join(t.TempDir(), "mark")
+			for i, now := range []time.Time{noon.Add(time.Second), noon.Add(48 * time.Hour), noon.Add(72 * time.Hour)} {
+				f, err := feed.New(feed.Config{Source: s, Log: l, Mark: mark, Found: func(_ context.Context, c feed.Contradiction) error {
+					found = append(found, fmt.Sprintf("%s %s %d", c.SessionID, c.What, c.Seq))
+					return nil
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 2 {
+					for n, line := range tt.lines {
+						s.rows = append(s.rows, row{line, now.Add(time.Duration(n)*time.Second - time.Minute)})
+					}
+				}
+				if err := f.Pass(t.Context(), now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(found, tt.want) {
+				t.Errorf("found %q, want %q", found, tt.want)
+			}
+		})
+	}
+}
+
 // TestBehind catches up with records that arrived by a clock of 1970, and then by the
 // right one, without asking for each hour between them.
 func TestBehind(t *testing.T) {
@@ -325,8 +369,8 @@ func TestBehind(t *testing.T) {
 	if err := f.Pass(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
-	if len(l.entries) != 3 || s.asked > 40 {
-		t.Errorf("the log has %d entries after %d questions, want 3 after at most 40", len(l.entries), s.asked)
+	if len(l.entries) != 3 || s.asked.Load() > 40 {
+		t.Errorf("the log has %d entries after %d questions, want 3 after at most 40", len(l.entries), s.asked.Load())
 	}
 	if got := f.Status().Upto; !got.Equal(noon) {
 		t.Errorf("the log is said to have all up to %v, want %v", got, noon)
@@ -429,9 +473,14 @@ func TestRun(t *testing.T) {
 		if first.Err == nil || first.Failing.IsZero() || !first.Upto.IsZero() {
 			t.Errorf("while the log fails the status is %+v", first)
 		}
+		before := s.asked.Load()
 		<-time.After(10 * time.Minute)
+		synctest.Wait()
 		if st := f.Status(); st.Err == nil || !st.Failing.Equal(first.Failing) {
 			t.Errorf("later it fails since %v, want %v: %v", st.Failing, first.Failing, st.Err)
+		}
+		if n := s.asked.Load() - before; n > 11 {
+			t.Errorf("it asked %d times in ten minutes of failures, want once a minute", n)
 		}
 		l.mu.Lock()
 		l.fail = ""
