@@ -135,12 +135,17 @@ func TestRecoverSigns(t *testing.T) {
 			if tt.spoil != nil {
 				tt.spoil(t, s)
 			}
+			var after []int // lines
 			for range 3 {
 				_, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
 				must(t, err)
 				if len(skipped) > 0 {
 					t.Fatalf("skipped %v", skipped)
 				}
+				after = append(after, len(items(t, ReaderConfig{Dir: s.c.Dir})))
+			}
+			if after[0] != after[2] {
+				t.Errorf("it has %d lines after the recoveries, want all after the first", after)
 			}
 			segs, err := segments(disk.Host(), s.dir)
 			must(t, err)

@@ -339,6 +339,37 @@ func TestFailedSyncsMakeFewSegments(t *testing.T) {
 	})
 }
 
+// TestNoFileIsSyncedAgain fails one sync of a file where no other can be made: the lines
+// are not durable, though a second sync of that file would succeed.
+func TestNoFileIsSyncedAgain(t *testing.T) {
+	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
+		syncs := 0
+		fs.judgeBy(func(_ int, op, name string) (verdict, error) {
+			if op == "sync" && strings.HasSuffix(name, segmentName(1)) {
+				if syncs++; syncs == 1 {
+					return lost, unix.EIO
+				}
+			} else if op == "create" {
+				return lost, unix.EIO
+			}
+			return fine, nil
+		})
+		pos := appendLines(t, s, intent(1), false)
+		if s.Wait(pos, 0) {
+			t.Error("Wait = true")
+		}
+		<-time.After(2 * retryLast)
+		synctest.Wait()
+		if syncs != 1 {
+			t.Errorf("the file was synced %d times, want once", syncs)
+		}
+		fs.judgeBy(nil)
+		if <-time.After(2 * retryLast); !s.Wait(pos, 0) {
+			t.Error("the line is not synced elsewhere")
+		}
+	})
+}
+
 // TestLossIsReportedByTheLastSync removes the segment after the last sync but one.
 func TestLossIsReportedByTheLastSync(t *testing.T) {
 	var losses []Loss
