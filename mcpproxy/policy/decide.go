@@ -320,12 +320,9 @@ func (d *Decision) deny(v *verdict, c *Call) {
 
 func (d *Decision) denyBy(r *rule) {
 	if d.Action, d.Rule, d.Reason = Deny, r.name, r.reason; r.reason == "" {
-		d.Reason = deniedBy(r.name)
+		d.Reason = fmt.Sprintf("Denied by rule %q", cut(r.name, 150))
 	}
 }
-
-// deniedBy is the reason of a rule that has none.
-func deniedBy(rule string) string { return fmt.Sprintf("Denied by rule %q", cut(rule, 150)) }
 
 // denyUncounted denies a call whose counters cannot be used. The cause is one of
 // the texts of this package: others name files.

@@ -429,16 +429,26 @@ func TestApproval(t *testing.T) {
 		{`"approval":"ask","allowed_tools":["t"]`, ``},
 		{`"ask_detections":["opaque"]`, `read write execute destructive financial unknown`},
 		{`"ask_detections":["opaque"],"allowed_tools":["t"]`, ``},
+		{`"ask_detections":["kill"],"deny_detections":["fork_bomb"]`, ``},
+		{`"ask_detections":["kill","opaque"]`, `read write execute destructive financial unknown`},
 	} {
 		p := load(t, `{"version":"1","default":"allow","auditproxy":{`+c.own+`}}`, "p.json")
-		for _, category := range []string{"read", "write", "execute", "destructive", "financial", "unknown"} {
-			want := slices.Contains(strings.Fields(c.asked), category)
+		for _, category := range []string{"read", "write", "execute", "destructive", "financial", "", "another word"} {
 			call := policy.Call{Tool: "t", Category: category, Detections: []string{"opaque"}}
-			if category == "unknown" {
-				call.Category = ""
+			if category == "" || category == "another word" {
+				category = "unknown"
 			}
-			if d := decide(t, p, call); (d.Action == policy.AskFirst) != want || d.Action == policy.Deny {
+			want := slices.Contains(strings.Fields(c.asked), category)
+			d := decide(t, p, call)
+			if (d.Action == policy.AskFirst) != want || d.Action == policy.Deny {
 				t.Errorf("%s: %s: got %s", c.own, category, d.Action)
+			}
+			reason := "Approval is required for " + category + " tools"
+			if strings.HasPrefix(d.Rule, "/auditproxy/ask_detections/") {
+				reason = "Approval is required for this effect of the arguments: opaque"
+			}
+			if want && d.Reason != reason {
+				t.Errorf("%s: %s: the reason is %q, want %q", c.own, category, d.Reason, reason)
 			}
 		}
 	}

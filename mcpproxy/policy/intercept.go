@@ -220,9 +220,6 @@ func (r *interceptRule) compile(s *spec) {
 	compiled := ruleSpec{node: r.node, conditions: r.conditions}
 	compiled.name, compiled.reason = id, reason
 	compiled.denyIf = r.action != nil && r.action.text == "deny"
-	if reason == "" {
-		compiled.reason = oneLine(deniedBy(shownName))
-	}
 	if r.rateLimit == nil { // whose condition is the limit itself
 		s.rules = append(s.rules, compiled)
 	}

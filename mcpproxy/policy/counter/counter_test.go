@@ -270,6 +270,9 @@ func TestTogether(t *testing.T) {
 	}
 	update := func(at int64, add bool, want ...int64) {
 		t.Helper()
+		for i := range counters {
+			counters[i].Amount = 0 // decide says how much
+		}
 		err := s.Update(time.Unix(at, 0), counters, func(values []int64) bool {
 			if !slices.Equal(values, want) {
 				t.Errorf("got %d, want %d", values, want)
