@@ -180,6 +180,47 @@ func TestAlways(t *testing.T) {
 	}
 }
 
+// TestAlwaysHoldsForNoMore has a lasting approval from before the session. It holds for
+// calls that do what it names, up to its level of risk; others are asked about.
+func TestAlwaysHoldsForNoMore(t *testing.T) {
+	for _, tt := range []struct {
+		entry, command string
+		holds          bool
+	}{
+		{``, "ls", true},
+		{``, "rm -rf /", false},
+		{`,"level":"high"`, "ls", true},
+		{`,"level":"medium"`, "ls", false},
+		{`,"detections":["recursive_delete"]`, "rm -rf /", false},
+		{`,"detections":["forced_delete","recursive_delete"]`, "rm -rf /", true},
+		{`,"detections":["forced_delete","recursive_delete"],"level":"high"`, "rm -rf /", false},
+	} {
+		t.Run(tt.command+tt.entry, func(t *testing.T) {
+			a := testFiles(t, nil)
+			dir := filepath.Join(a.Files.Path(), "always")
+			err := os.MkdirAll(dir, 0o700)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, "run.answer"), []byte(`{"approved":true,"scope":"always"`+tt.entry+`}`), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, "cat", func(c *mcpproxy.Config) {
+				c.Gate = testGate(t, strings.Replace(asksAboutKills, "kill_session", "run", 1))
+				c.Approval = a
+			})
+			p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":{"command":"` + tt.command + `"}}}` + "\n")
+			want := "cancelled" // when the client ends
+			if tt.holds {
+				want = "approved"
+			}
+			if _, one := approvalOf(t, p.wait(), 1); one.Outcome != want {
+				t.Errorf("approval %+v, want %s", one, want)
+			}
+		})
+	}
+}
+
 // TestAnswerThatAllowsAlways gives an answer and, at the same time, the entry that always
 // allows the tool: the answer is taken, not set aside as one that came too late.
 func TestAnswerThatAllowsAlways(t *testing.T) {

@@ -268,6 +268,33 @@ func TestHeadOfANewSession(t *testing.T) {
 	}
 }
 
+// What initialize has told is in a line before the next calls, once: recovery fills in
+// their records from it.
+func TestContextBeforeCalls(t *testing.T) {
+	c, j := testSession(t)
+	intend(t, c, &wire.Message{ID: []byte("1"), Method: []byte(`"initialize"`), Params: []byte(`{}`)})
+	a := answer("1")
+	a[0].Raw = []byte(`{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"tmux","version":"3"}}}`)
+	c.s.finish(a, false)
+	c.ask(t, "2", "t")
+	c.ask(t, "3", "t")
+	var got []string
+	for line := range bytes.Lines(j.b.Bytes()) {
+		kind, r, err := audit.ParseLine(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == audit.LineContext {
+			kind += " " + r.Server.Name
+		}
+		got = append(got, kind)
+	}
+	want := []string{audit.LineContext + " tmux", audit.LineIntent, audit.LineIntent}
+	if !slices.Equal(got, want) {
+		t.Errorf("the lines are %q, want %q", got, want)
+	}
+}
+
 // brokenServer takes some bytes of the first write and no more.
 type brokenServer int
 
