@@ -98,18 +98,30 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
-// TestNobodyCanBeAsked takes the directory away while the proxy runs.
+// TestNobodyCanBeAsked takes the directory away while the proxy runs, or has none that
+// could be opened.
 func TestNobodyCanBeAsked(t *testing.T) {
-	p, a := asking(t, "cat")
-	if err := os.Remove(a.Files.Path()); err != nil {
-		t.Fatal(err)
-	}
-	p.send(kill(1))
-	if line := p.line(); !strings.Contains(line, "nobody can be asked") {
-		t.Errorf("the client got %s, want a refusal", line)
-	}
-	if r, one := approvalOf(t, p.wait(), 1); r.ErrorType != audit.ErrApprovalUnavailable || one.Outcome != "unavailable" || r.Forwarded {
-		t.Errorf("the call has error type %q and approval %+v, want unavailable", r.ErrorType, one)
+	for name, usable := range map[string]bool{"the directory is gone": true, "the directory could not be used": false} {
+		t.Run(name, func(t *testing.T) {
+			a := testFiles(t, nil)
+			if err := os.Remove(a.Files.Path()); err != nil {
+				t.Fatal(err)
+			}
+			if !usable {
+				a.Files = nil
+			}
+			p := start(t, "cat", func(c *mcpproxy.Config) {
+				c.Gate = testGate(t, asksAboutKills)
+				c.Approval = a
+			})
+			p.send(kill(1))
+			if line := p.line(); !strings.Contains(line, "nobody can be asked") {
+				t.Errorf("the client got %s, want a refusal", line)
+			}
+			if r, one := approvalOf(t, p.wait(), 1); r.ErrorType != audit.ErrApprovalUnavailable || one.Outcome != "unavailable" || r.Forwarded {
+				t.Errorf("the call has error type %q and approval %+v, want unavailable", r.ErrorType, one)
+			}
+		})
 	}
 }
 
