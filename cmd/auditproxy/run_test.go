@@ -9,6 +9,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/cli/clitest"
+	"auditproxy/redact"
 )
 
 func TestCheckExpanded(t *testing.T) {
@@ -30,6 +31,28 @@ func TestCheckExpanded(t *testing.T) {
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("checkExpanded(%q) = %v, want %q", tt.args, err, tt.want)
 		}
+	}
+}
+
+// TestLabelsHaveNoCredential finds credentials in a label's name, in its value and, since
+// a password may have "=" in it, across both.
+func TestLabelsHaveNoCredential(t *testing.T) {
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []label{
+		{"https://ann:Marm=alade@host/", "1"},
+		{"x", "https://ann:Marmalade@host/"},
+		{"https://ann:Marm", "alade@host/"},
+		{"password", "Marmalade"},
+	} {
+		if got := cleanLabel(l, red); strings.Contains(got.name+"="+got.value, "Marm") || strings.Contains(got.value, "alade") {
+			t.Errorf("label %q is recorded as %q", l, got)
+		}
+	}
+	if l := (label{"team", "ops"}); cleanLabel(l, red) != l {
+		t.Errorf("label %q is recorded as %q", l, cleanLabel(l, red))
 	}
 }
 
