@@ -179,6 +179,30 @@ func TestOversizeAnsweredEarly(t *testing.T) {
 	}
 }
 
+// A batch with more messages than wait for its end is denied where every tool is allowed:
+// its last call could be one that is denied when the server has the first ones.
+func TestLongBatchIsDenied(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
+	b, records := sent(t, func(c *mcpproxy.Config) { c.Gate = testGate(t, `{"version":"1","default":"allow"}`) },
+		func(p *peer) { p.send("[" + strings.Repeat(call+",", 2*wire.MaxBatch) + call + "]\n") })
+	if executed(b) != 0 {
+		t.Errorf("the server got %d of the calls", executed(b))
+	}
+	calls := 0
+	for _, r := range records {
+		if r.Kind != audit.KindCall {
+			continue
+		}
+		calls++
+		if r.Forwarded || !strings.Contains(string(r.Policy), `"rule":"(oversize)"`) {
+			t.Fatalf("record %+v, want one of a call that was denied for the batch", r)
+		}
+	}
+	if calls != 2*wire.MaxBatch+1 {
+		t.Errorf("%d calls have a record, want all %d", calls, 2*wire.MaxBatch+1)
+	}
+}
+
 // No policy can decide a call that is not kept whole: it is denied where every
 // tool is allowed, and no server gets any of it.
 func TestOversizeCallIsDenied(t *testing.T) {
