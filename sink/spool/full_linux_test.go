@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -67,8 +68,8 @@ func TestStatusOfReadOnlyDisk(t *testing.T) {
 	for _, spool := range []string{dir, filepath.Join(dir, "spool"), filepath.Join(dir, "not", "there")} {
 		u, err := Status(spool, nil)
 		must(t, err)
-		if !errors.Is(u.Writable, syscall.EROFS) {
-			t.Errorf("%q: %v, want %v", spool, u.Writable, syscall.EROFS)
+		if !errors.Is(u.Writable, syscall.EROFS) || !strings.Contains(u.Writable.Error(), "mount it for writing") {
+			t.Errorf("%q: %v, want %v and what to do", spool, u.Writable, syscall.EROFS)
 		}
 	}
 }

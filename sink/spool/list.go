@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool/disk"
 
@@ -337,7 +338,7 @@ type Usage struct {
 // Status checks a spool directory. It writes an empty file and removes it. It
 // calls looked, if not nil, after each session, from several goroutines.
 func Status(dir string, looked func(sessions int64)) (Usage, error) {
-	u := Usage{Dir: dir, Writable: probe(disk.Host(), dir)}
+	u := Usage{Dir: dir, Writable: diskfull.WithRemedy(probe(disk.Host(), dir))}
 	room, err := disk.Space(dir)
 	if err != nil {
 		return u, err
