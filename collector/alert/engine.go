@@ -24,6 +24,7 @@ const (
 	lapsed     = time.Minute      // a mark this old may count as abandoned soon; less than staleAfter by more than clocks differ after aheadMost
 	aheadMost  = 2 * time.Minute  // arrival times are ahead of the machine's clock by no more
 	aheadBack  = 24 * time.Hour   // how far is read back where a mark is further ahead: it was written by a wrong clock, and what arrived since that was set right is before it
+	sayEvery   = time.Minute      // a problem with the mark is logged, if its words change
 	sweepFirst = time.Minute      // of arrivals, after which a sweep's progress is kept; of an hour there may be tens of millions
 	sweepMost  = time.Hour        // likewise, where slices go well: most of a year has no records that are left
 	sweepLeast = time.Second      // likewise, where they fail

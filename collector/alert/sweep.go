@@ -14,11 +14,12 @@ import (
 )
 
 // keep moves this run's mark, also during a sweep: others take a mark that stands
-// still for that of a dead run. A problem is logged once while it lasts.
+// still for that of a dead run. A problem is logged once while it lasts, and again where
+// it is told in other words: of the store's errors some have the name of a new part.
 func (e *Engine) keep(ctx context.Context) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
-	written, said := uint64(0), ""
+	written, said, saidAt := uint64(0), "", time.Time{}
 	for idle := markIdle; ; idle++ {
 		e.mu.Lock()
 		number := e.number
@@ -26,8 +27,8 @@ func (e *Engine) keep(ctx context.Context) {
 		if idle >= markIdle || number != written {
 			if err := errors.Join(e.setMark(ctx, false), e.lookPassed(ctx)); err == nil {
 				idle, written, said = 0, number, ""
-			} else if err.Error() != said && ctx.Err() == nil {
-				said = err.Error()
+			} else if ctx.Err() == nil && (said == "" || err.Error() != said && time.Since(saidAt) >= sayEvery) {
+				said, saidAt = err.Error(), time.Now()
 				e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
 			}
 		}

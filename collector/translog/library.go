@@ -2,9 +2,12 @@ package translog
 
 import (
 	"context"
+	"fmt"
 	stdlog "log"
 	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
@@ -15,17 +18,53 @@ import (
 // LogLibrary sends to log what tessera logs, which else goes to standard error in
 // another form. This is for the whole process: a program calls it once, before Open.
 func LogLibrary(log *zap.Logger) {
-	klog.SetLogger(logr.New(librarySink{log}))
+	l := &lines{log: log}
+	klog.SetLogger(logr.New(librarySink{l}))
 	// SetDefault takes the lines of package log too, which are of others.
 	out, flags := stdlog.Writer(), stdlog.Flags()
-	slog.SetDefault(slog.New(libraryHandler{log}))
+	slog.SetDefault(slog.New(libraryHandler{l}))
 	stdlog.SetOutput(out)
 	stdlog.SetFlags(flags)
 }
 
+// lines are what tessera logs. On a disk that cannot be written, a checkpoint that is
+// not published is one line each second, so a line that follows itself is not repeated
+// within sayEvery.
+type lines struct {
+	log *zap.Logger
+
+	mu   sync.Mutex
+	last string    // owned by mu
+	at   time.Time // when it was logged; owned by mu
+}
+
+const sayEvery = time.Minute
+
+func (l *lines) report(text string) {
+	if l.isNew(text) {
+		l.log.Info("tessera reported", zap.String("text", text))
+	}
+}
+
+func (l *lines) fail(text string, err error) {
+	if l.isNew(text + "\n" + fmt.Sprint(err)) {
+		l.log.Error("tessera failed", zap.String("text", text), zap.Error(err))
+	}
+}
+
+func (l *lines) isNew(line string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line == l.last && time.Since(l.at) < sayEvery {
+		return false
+	}
+	l.last, l.at = line, time.Now()
+	return true
+}
+
 // A librarySink is where klog's lines go. It reports warnings, such as a checkpoint
 // that could not be published, as Info.
-type librarySink struct{ log *zap.Logger }
+type librarySink struct{ *lines }
 
 // Init does nothing.
 func (librarySink) Init(logr.RuntimeInfo) {}
@@ -34,14 +73,10 @@ func (librarySink) Init(logr.RuntimeInfo) {}
 func (librarySink) Enabled(level int) bool { return level == 0 }
 
 // Info logs a line.
-func (s librarySink) Info(_ int, text string, _ ...any) {
-	s.log.Info("tessera reported", zap.String("text", text))
-}
+func (s librarySink) Info(_ int, text string, _ ...any) { s.report(text) }
 
 // Error logs an error.
-func (s librarySink) Error(err error, text string, _ ...any) {
-	s.log.Error("tessera failed", zap.String("text", text), zap.Error(err))
-}
+func (s librarySink) Error(err error, text string, _ ...any) { s.fail(text, err) }
 
 // WithValues returns s: tessera has no values.
 func (s librarySink) WithValues(...any) logr.LogSink { return s }
@@ -50,7 +85,7 @@ func (s librarySink) WithValues(...any) logr.LogSink { return s }
 func (s librarySink) WithName(string) logr.LogSink { return s }
 
 // A libraryHandler is where slog's lines go, as those of klog do.
-type libraryHandler struct{ log *zap.Logger }
+type libraryHandler struct{ *lines }
 
 // Enabled reports whether a level is logged: not those for debugging.
 func (libraryHandler) Enabled(_ context.Context, level slog.Level) bool {
@@ -66,9 +101,9 @@ func (h libraryHandler) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	if r.Level >= slog.LevelError {
-		h.log.Error("tessera failed", zap.String("text", text.String()))
+		h.fail(text.String(), nil)
 	} else {
-		h.log.Info("tessera reported", zap.String("text", text.String()))
+		h.report(text.String())
 	}
 	return nil
 }

@@ -562,11 +562,14 @@ func TestReplacedWhileOpen(t *testing.T) {
 	same(t, contents(t, dir, l.Status().Key), texts(0, 310))
 }
 
-// TestLogLibrary checks that tessera's lines reach a logger, with their warnings.
+// TestLogLibrary checks that tessera's lines reach a logger, with their warnings, and
+// that one is not repeated each second.
 func TestLogLibrary(t *testing.T) {
 	library.TakeAll()
 	klog.Infof("a %d", 1)
-	klog.Warning("b")
+	for range 3 {
+		klog.Warning("b")
+	}
 	klog.Errorf("c")
 	klog.V(1).Info("d")
 	slog.Warn("e", slog.String("name", "f"))
