@@ -119,7 +119,7 @@ func read(source []byte, name string) (*node, *Problem) {
 	if i := invalid(source); i < len(source) {
 		p := newPositions(source)
 		line, column := p.at(i)
-		return nil, &Problem{int(line), int(column), fmt.Sprintf("byte 0x%02x is not UTF-8 text: save the file as UTF-8", source[i])}
+		return nil, &Problem{int(line), int(column), fmt.Sprintf("byte 0x%02x is not UTF-8: save the file as UTF-8", source[i])}
 	}
 	first := bytes.TrimLeft(source, " \t\r\n")
 	if len(first) == 0 {

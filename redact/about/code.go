@@ -53,34 +53,6 @@ func IsCode(t, name []byte, i int, v lex.Span) bool {
 	return b[n] == '[' && isExpression(b[n+1:], "0123456789-") || (b[n] == '(' || b[n] == '<') && isExpression(b[n+1:], "")
 }
 
-// Sentence returns where the word before the name starts if the value v starts words of small
-// letters behind the colon at i, and the name is only the last of the words before that: is
-// not UTF-8 text: save the file. Otherwise it is -1.
-func Sentence(t []byte, i int, v lex.Span) int {
-	if t[i] != ':' || v.From != i+2 || v.To+1 >= len(t) || t[v.To] != ' ' {
-		return -1
-	}
-	end := v.To + 1
-	for end < len(t) && end-v.To <= maxWord && lex.Classes[t[end]]&lex.IsAlnum != 0 {
-		end++
-	}
-	for _, w := range [...][]byte{t[v.From:v.To], t[v.To+1 : end]} {
-		if len(w) == 0 || !lex.IsWords(w) || w[0] < 'a' {
-			return -1
-		}
-	}
-	for i > 0 && lex.Classes[t[i-1]]&lex.IsName != 0 {
-		i--
-	}
-	if i < 2 || t[i-1] != ' ' || lex.Classes[t[i-2]]&lex.IsAlnum == 0 {
-		return -1
-	}
-	for i--; i > 0 && lex.Classes[t[i-1]]&lex.IsName != 0; {
-		i--
-	}
-	return i
-}
-
 // isExpression reports whether b has nothing but variables, and the bytes of also.
 func isExpression(b []byte, also string) bool {
 	for _, c := range b {

@@ -177,7 +177,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		about.IsDescription(s.text, v) || about.IsIdentity(b) || about.IsNameOfSecret(name, b) || about.IsItself(s.text, name, first, v) || about.IsVariable(s.text, i, v)) {
 		return lex.Span{}
 	}
-	if v.From < v.To && v.To-v.From <= maxPlain && (about.IsCode(s.text, decoded, i, v) || string(decoded) == "content" && s.text[i] == '=' && about.IsMeta(s.text, first, s.Names, &s.name) || s.isSentence(i, v)) && !s.sensitive(decoded, more|names.NoWhole) {
+	if v.From < v.To && v.To-v.From <= maxPlain && (about.IsCode(s.text, decoded, i, v) || string(decoded) == "content" && s.text[i] == '=' && about.IsMeta(s.text, first, s.Names, &s.name)) && !s.sensitive(decoded, more|names.NoWhole) {
 		return lex.Span{}
 	}
 	if v.From >= v.To {
@@ -192,13 +192,6 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 	}
 	return v
-}
-
-// isSentence reports whether the value v of the separator at i goes on with what is said
-// before that, which does not name a secret.
-func (s *Scanner) isSentence(i int, v lex.Span) bool {
-	from := about.Sentence(s.text, i, v)
-	return from >= 0 && !s.sensitive(s.text[from:i], names.NoWhole)
 }
 
 // isLong reports whether the line goes on at i for as long as a key is.
