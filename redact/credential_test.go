@@ -499,6 +499,9 @@ func TestCardMembers(t *testing.T) {
 		{`{"expiryYear":27,"pan":` + card + `,"id":` + id + `}`, `{"expiryYear":27,"pan":` + hidden + `,"id":` + id + `}`},
 		{`{"a":{"card":{"number":"` + card + `"}}}`, `{"a":{"card":{"number":` + hidden + `}}}`},
 		{`{"cards":[{"number":"` + card + `"},{"n":"4111 1111 1111 1111"}]}`, `{"cards":[{"number":` + hidden + `},{"n":{"len":19,"hmac":""}}]}`},
+		{`{"cards":[1,"x","` + card + `"]}`, `{"cards":{"len":26,"hmac":""}}`},
+		{`{"cvc":1,"number":" ` + card + `\n"}`, `{"cvc":{"len":1,"hmac":""},"number":{"len":18,"hmac":""}}`},
+		{`{"cards":[1,"x","` + id + `"]}`, `{"cards":[1,"x","` + id + `"]}`},
 		{`{"number":"` + card + `","name":"ann"}`, `{"number":"` + card + `","name":"ann"}`},
 		{`{"id":` + card + `,"exp":1}`, `{"id":` + card + `,"exp":1}`},
 	} {

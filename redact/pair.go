@@ -84,10 +84,19 @@ func (p *pass) isOfCard(m *members) bool {
 	return names.RoleOf(p.names[outer.nameFrom:outer.nameTo]) == names.CardRole
 }
 
-// isCard reports whether the text or the number at raw[i] is the number of a payment card.
+// isCard reports whether the text or the number at raw[i] is the number of a payment card, or
+// the list there has one.
 func (p *pass) isCard(i int) bool {
-	if p.raw[i] == '"' {
+	switch p.raw[i] {
+	case '"':
 		return formats.IsCard(p.shortText(i))
+	case '[':
+		for at, more := p.raw.First(i); more && p.raw[at] != '[' && p.raw[at] != '{'; at, more = p.raw.Next(p.raw.Skip(at), ']') {
+			if p.isCard(at) {
+				return true
+			}
+		}
+		return false
 	}
 	end := p.raw.Scalar(i)
 	return end > i && formats.IsCard(p.raw[i:end])

@@ -91,7 +91,7 @@ func cardAt(t []byte, i int) (c lex.Span) {
 func IsCard(b []byte) bool {
 	var digits [maxCard]byte
 	n := 0
-	for _, c := range b {
+	for _, c := range bytes.TrimSpace(b) {
 		switch {
 		case lex.IsDigit(c) && n < maxCard:
 			digits[n] = c - '0'
