@@ -65,8 +65,8 @@ func indentOf(t []byte, i int) int {
 	return n
 }
 
-// section notes the lines of a section of INI or TOML with a plural name, whose
-// "[" is at i.
+// section notes the lines of a section of INI or TOML with a plural name, or of a table
+// of variables, whose "[" is at i.
 func (s *Scanner) section(i int) {
 	t := s.text
 	if i < s.under.To || i > 0 && t[i-1] != '\n' || i+1 == len(t) || lex.Classes[t[i+1]]&lex.IsName == 0 {
@@ -76,10 +76,19 @@ func (s *Scanner) section(i int) {
 	for to < len(t) && to-i <= names.MaxPairName && lex.Classes[t[to]]&lex.IsName != 0 {
 		to++
 	}
-	if to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r' || !s.sensitiveName(t[i+1:to], names.NoWhole) && string(t[i+1:to]) != "admins" || !s.isPlural() && string(t[i+1:to]) != "BasicAuth" {
+	name := t[i+1 : to]
+	hurl, env := string(name) == "BasicAuth", false
+	if n := bytes.IndexByte(t[to:min(len(t), to+names.MaxPairName)], '\n'); n > 0 {
+		env = bytes.HasSuffix(bytes.TrimRight(t[i:to+n], "\r"), []byte(".env]")) // behind a name that may be in quotes
+	}
+	switch {
+	case env:
+	case to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r':
+		return
+	case !s.sensitiveName(name, names.NoWhole) && string(name) != "admins" || !s.isPlural() && !hurl:
 		return
 	}
-	if s.assigns = '='; !s.isPlural() { // of Hurl: NAME: SECRET
+	if s.assigns = '='; hurl { // NAME: SECRET
 		s.assigns = ':'
 	}
 	s.under = lex.Span{From: to + 1, To: len(t)}
