@@ -52,6 +52,7 @@ type rewrite struct {
 // A change is the change of one file.
 type change struct {
 	file    config
+	edits   []udiff.Edit
 	after   []byte
 	servers int // how many are changed
 	remote  int // how many of them have a URL
@@ -163,13 +164,12 @@ func (r *rewrite) checkNames(files []config) error {
 func (r *rewrite) plan(files []config, self string) (changes []change, unable bool, err error) {
 	for _, f := range files {
 		c := change{file: f}
-		var edits []udiff.Edit
 		for _, s := range f.servers {
 			named := slices.Contains(r.cfg.Servers, s.Name)
 			switch {
 			case len(r.cfg.Servers) > 0 && !named:
 			case s.Problem == "" && r.concerns(s):
-				edits = append(edits, r.edits(f.data, s, self)...)
+				c.edits = append(c.edits, r.edits(f.data, s, self)...)
 				c.servers++
 				if warning := r.warning(s); warning != "" {
 					fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", escape.Text(f.path), s.Label(), warning)
@@ -188,7 +188,7 @@ func (r *rewrite) plan(files []config, self string) (changes []change, unable bo
 		if n := linkCount(f.info); n > 1 {
 			fmt.Fprintf(r.cfg.Stdout, "%s: has %d names (hard links), and only this one gets the change: %s the others too\n", escape.Text(f.path), n, r.verb)
 		}
-		if c.after, err = udiff.ApplyBytes(f.data, edits); err != nil {
+		if c.after, err = udiff.ApplyBytes(f.data, c.edits); err != nil {
 			return nil, false, fmt.Errorf("changing %q: %w", f.path, err)
 		}
 		changes = append(changes, c)
@@ -200,7 +200,8 @@ func (r *rewrite) plan(files []config, self string) (changes []change, unable bo
 // what a terminal shows is kept in logs and records.
 func (r *rewrite) show(changes []change) error {
 	for _, c := range changes {
-		diff, err := unified(c.file.path, c.file.path+" ("+r.done+")", r.cfg.Clean(c.file.data), r.cfg.Clean(c.after))
+		before, after := c.cleaned(r.cfg.Clean)
+		diff, err := unified(c.file.path, c.file.path+" ("+r.done+")", before, after)
 		if err != nil {
 			return fmt.Errorf("comparing %q with its change: %w", c.file.path, err)
 		}
@@ -215,6 +216,29 @@ func (r *rewrite) show(changes []change) error {
 		}
 	}
 	return nil
+}
+
+// cleaned returns the file before and after the change as they are shown. Each entry of a
+// server is cleaned apart from what is around it: neither a name such as "tokens" nor a text
+// elsewhere in the file may hide what changes.
+func (c change) cleaned(clean func([]byte) []byte) (before, after []byte) {
+	var cuts []int
+	for _, s := range c.file.servers {
+		cuts = append(cuts, s.bounds(c.file.data)...)
+	}
+	slices.Sort(cuts)
+	from, fromAfter := 0, 0
+	for _, at := range append(cuts, len(c.file.data)) {
+		atAfter := at
+		for _, e := range c.edits {
+			if e.Start < at {
+				atAfter += len(e.New) - (e.End - e.Start)
+			}
+		}
+		before, after = append(before, clean(c.file.data[from:at])...), append(after, clean(c.after[fromAfter:atAfter])...)
+		from, fromAfter = at, atAfter
+	}
+	return before, after
 }
 
 func unified(from, to string, before, after []byte) (string, error) {

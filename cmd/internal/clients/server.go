@@ -81,6 +81,25 @@ type insertion struct {
 	text string
 }
 
+// bounds returns where the server's entry starts, behind its name, and where its last member
+// ends; nothing if it has no member. It starts at its "{", or in a table of TOML at the first
+// member.
+func (s server) bounds(data []byte) []int {
+	from, to := len(data), 0
+	for _, m := range s.entry.all {
+		if m.Value.EndOffset > 0 { // 0: a table of its own
+			from, to = min(from, m.Name.StartOffset), max(to, m.Value.EndOffset)
+		}
+	}
+	if to == 0 {
+		return nil
+	}
+	if before, ok := bytes.CutSuffix(bytes.TrimRight(data[:from], " \t\r\n"), []byte("{")); ok {
+		from = len(before)
+	}
+	return []int{from, to}
+}
+
 // elements returns the server's arguments as written in the file.
 func (s server) elements() []hujson.Value {
 	list, ok := s.args.Value.(*hujson.Array)
