@@ -43,9 +43,11 @@ func (a Access) Validate() error {
 		problems = append(problems, errors.New("no brokers"))
 	}
 	for _, broker := range a.Brokers {
-		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" || strings.ContainsAny(broker, "/?#") {
+		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" || strings.ContainsAny(broker, "/?#&;=@ ") {
 			broker = broker[strings.LastIndexByte(broker, '@')+1:] // before it there may be a password
-			broker, _, _ = strings.Cut(broker, "?")
+			if at := strings.IndexAny(broker, "?#&; "); at >= 0 {  // and here parameters
+				broker = broker[:at]
+			}
 			problems = append(problems, fmt.Errorf("broker %q: want host:port", broker))
 		}
 	}

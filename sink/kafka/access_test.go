@@ -120,13 +120,13 @@ func TestNothingInClear(t *testing.T) {
 // TestNew checks that all mistakes are named at once, and that no password is.
 func TestNew(t *testing.T) {
 	_, err := kafka.New(kafka.Config{Access: kafka.Access{
-		Brokers: []string{"host", "kafka://u:s3cret@broker", "h:1?password=s3cret"},
+		Brokers: []string{"host", "kafka://u:s3cret@broker", "h:1?password=s3cret", "i:1;s3cret", "j:1#s3cret"},
 		Login:   kafka.Login{Mechanism: "plain", User: "u", Password: "s3cret"},
 	}})
 	if err == nil {
 		t.Fatal("New succeeded")
 	}
-	for _, want := range []string{"no topic", "no source", `broker "host": want host:port`, `broker "broker": want host:port`, `broker "h:1": want host:port`, "would send the password in clear"} {
+	for _, want := range []string{"no topic", "no source", `broker "host": want host:port`, `broker "broker": want host:port`, `broker "h:1": want host:port`, `broker "i:1": want`, `broker "j:1": want`, "would send the password in clear"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want it to say %q", err, want)
 		}

@@ -57,7 +57,11 @@ func (c *Checker) NoDirectory(key string) {
 func (c *Checker) Addresses(key string) []string {
 	list := c.List(key)
 	for _, addr := range list {
-		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || strings.ContainsAny(addr, "/?#") { // of a URL, which may have a secret
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || strings.ContainsAny(addr, "/?#&;=@ ") {
+			addr = withoutLogin(addr)
+			if at := strings.IndexAny(addr, "?#&; "); at >= 0 { // parameters, which may have a secret
+				addr = addr[:at+1] + masked
+			}
 			c.Problem(key, "%q: want host:port", addr)
 		} else if n, err := strconv.Atoi(port); err == nil && (n < 1 || n > 65535) {
 			c.Problem(key, "%q: want a port from 1 to 65535", addr)
