@@ -192,12 +192,25 @@ func (f *Finder) behindPrompt(i int) bool {
 	return lex.IsDigit(prompt[len(prompt)-1]) && len(prompt) < 8
 }
 
-// continued reports whether the line break at i does not end a command.
+// continued reports whether the line break at i does not end a command, as before its
+// arguments in TOML: args = ["-p", "SECRET"].
 func (f *Finder) continued(i int) bool {
-	if f.values.Text[i] != '\n' || i == 0 {
+	t := f.values.Text
+	if t[i] != '\n' || i == 0 {
 		return false
 	}
-	return f.values.Text[i-1] == '\\' || f.values.Text[i-1] == ',' || f.values.Text[i-1] == '['
+	line := bytes.TrimLeft(t[i+1:min(len(t), i+1+names.MaxPairName)], " ")
+	n := 0
+	for n < len(line) && lex.Classes[line[n]]&lex.IsName != 0 {
+		n++
+	}
+	if names.IsArguments(line[:n]) && bytes.HasPrefix(bytes.TrimLeft(line[n:], " =:"), []byte("[")) {
+		return true
+	}
+	if t[i-1] == '\r' && i > 1 {
+		i--
+	}
+	return t[i-1] == '\\' || t[i-1] == ',' || t[i-1] == '['
 }
 
 // argument adds the secret in the argument that starts at from, whose part
