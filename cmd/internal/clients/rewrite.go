@@ -220,11 +220,15 @@ func (r *rewrite) show(changes []change) error {
 
 // cleaned returns the file before and after the change as they are shown. Each entry of a
 // server is cleaned apart from what is around it: neither a name such as "tokens" nor a text
-// elsewhere in the file may hide what changes.
+// elsewhere in the file may hide what changes. In TOML env has many forms.
 func (c change) cleaned(clean func([]byte) []byte) (before, after []byte) {
 	var cuts []int
+	hidden := map[int]bool{} // by where it starts
 	for _, s := range c.file.servers {
 		cuts = append(cuts, s.bounds(c.file.data)...)
+		for _, v := range s.tomlEnv() {
+			cuts, hidden[v.StartOffset] = append(cuts, v.StartOffset, v.EndOffset), true
+		}
 	}
 	slices.Sort(cuts)
 	from, fromAfter := 0, 0
@@ -235,7 +239,11 @@ func (c change) cleaned(clean func([]byte) []byte) (before, after []byte) {
 				atAfter += len(e.New) - (e.End - e.Start)
 			}
 		}
-		before, after = append(before, clean(c.file.data[from:at])...), append(after, clean(c.after[fromAfter:atAfter])...)
+		if hidden[from] && from < at {
+			before, after = append(before, `"[redacted]"`...), append(after, `"[redacted]"`...)
+		} else {
+			before, after = append(before, clean(c.file.data[from:at])...), append(after, clean(c.after[fromAfter:atAfter])...)
+		}
 		from, fromAfter = at, atAfter
 	}
 	return before, after

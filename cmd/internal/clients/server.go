@@ -100,6 +100,21 @@ func (s server) bounds(data []byte) []int {
 	return []int{from, to}
 }
 
+// tomlEnv returns the values of the server's variables if the file is TOML.
+func (s server) tomlEnv() (values []hujson.Value) {
+	if !s.entry.toml {
+		return nil
+	}
+	for _, m := range s.entry.env {
+		if env, ok := m.Value.Value.(*hujson.Object); ok {
+			for _, m := range env.Members {
+				values = append(values, m.Value)
+			}
+		}
+	}
+	return values
+}
+
 // elements returns the server's arguments as written in the file.
 func (s server) elements() []hujson.Value {
 	list, ok := s.args.Value.(*hujson.Array)
