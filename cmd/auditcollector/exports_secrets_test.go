@@ -176,6 +176,9 @@ receivers:
 	pages := reviewedPages(t, h)
 	outputs["the review page"] = func() []byte { return pages }
 	found := h.run(t, "rules", "test", "shipped", "--since", "1h", "--json")
+	if found.code != 1 { // alerts
+		t.Errorf("rules test: %+v", found)
+	}
 	outputs["rules test"] = func() []byte { return []byte(found.stdout + found.stderr + clearWord) }
 	rows := storedRows(t, h)
 	outputs["ClickHouse"] = func() []byte { return rows }
@@ -219,8 +222,8 @@ func reviewedPages(t *testing.T, h home) (pages []byte) {
 		pages = append(pages, page...)
 		if strings.Count(list[i], "/") == 1 {
 			for _, link := range regexp.MustCompile(`href="(/(?:calls|sessions|alerts)/[^"]+)"`).FindAllStringSubmatch(page, -1) {
-				if len(list) < 100 && !slices.Contains(list, link[1]) {
-					list = append(list, html.UnescapeString(link[1]))
+				if path := html.UnescapeString(link[1]); len(list) < 100 && !slices.Contains(list, path) {
+					list = append(list, path)
 				}
 			}
 		}
