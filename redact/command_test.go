@@ -101,6 +101,23 @@ func TestLongNumbersAreNoPorts(t *testing.T) {
 	}
 }
 
+// TestOptionsAreNoValues leaves an option behind one that wants a secret in a list, and hides
+// what that one has, also if it starts like an option.
+func TestOptionsAreNoValues(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, tt := range []struct{ in, want string }{
+		{`{"a":["--token","--verbose"]}`, `{"a":["--token","--verbose"]}`},
+		{`{"a":["x","--token","--dry-run","y"]}`, `{"a":["x","--token","--dry-run","y"]}`},
+		{`{"a":["x","--init-pin","--pin","4711"]}`, `{"a":["x","--init-pin","--pin",{"len":4,"hmac":""}]}`},
+		{`{"a":["--token","--Xk9"]}`, `{"a":["--token",{"len":5,"hmac":""}]}`},
+		{`{"a":["--token","-v"]}`, `{"a":["--token",{"len":2,"hmac":""}]}`},
+	} {
+		if got, _ := r.AppendArgs(nil, []byte(tt.in)); digests(got) != tt.want {
+			t.Errorf("AppendArgs(%s) = %s, want %s", tt.in, digests(got), tt.want)
+		}
+	}
+}
+
 // TestTypedArguments hides the secrets in arguments as clients send them.
 func TestTypedArguments(t *testing.T) {
 	r := newRedactor(t, redact.Config{})

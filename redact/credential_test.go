@@ -178,6 +178,7 @@ func TestText(t *testing.T) {
 		{`["user","ann","password","hunter2"]`, `["user","ann","password","[redacted len=7]"]`},
 		{"Password:\nhunter2\n$ ls", "Password:\n[redacted len=7]\n$ ls"},
 		{"\x1b[1mPassword:\x1b[0m hunter2", "\x1b[1mPassword:\x1b[0m [redacted len=7]"},
+		{`init.credentials = a ? "include" : "omit"`, `init.credentials = [redacted len=1] ? "include" : "omit"`},
 		{"session_id=k3j9x8f4q2m7z1w5; window=3", "session_id=[redacted len=16]; window=3"},
 	} {
 		if got := clean(r, tt.in); got != tt.want {

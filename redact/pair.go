@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
 	"auditproxy/redact/printed"
 	"auditproxy/redact/prose"
@@ -274,6 +275,7 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 		return argv.WholeWord, 0
 	case text && c.User(t):
 		return argv.WholeWord, 0
+	case name == otherName && n == 1 && text && lex.IsOption(t):
 	case name == otherName && n == 1 && (!text || p.lastIn(i) || p.loginFollows(i)), name == otherName && n > 1 && before.login:
 		return argv.WholeWord, 0
 	case name == variableName && (n == 1 && p.lastIn(i) || !text || !names.IsVariable(t) || !p.r.names.IsPairName(&p.folded, t)):

@@ -75,6 +75,7 @@ var hostileUnits = []string{
 	"maiden name is a ", "security answer is a ", "answer to my security question ", "पासवर्ड a है ", "كلمة السر هي a ", "parola este a ", "geslo je ", "heslo ", "PASS ", "sid=", `password=a"b" `,
 	"MOVE 'a' TO b-password ", "password PIC X VALUE 'a' ", "password:\n  type: string\n  example: a\n", "  example: a\n", "ftp> user ann a\n", "ftp> user ",
 	`<a name="password">\n<b name="a.value">a</b>`, `<a name="password"><b name="a.value">`, "--password <<< a ", "otp is 123 456 ", "text: a b ", "a text: b ", "[BasicAuth]\na: b\n", "\"--password\",\n", "\"--password\",\n\"a\",\n",
+	`password=a ? "b" : "c",`, `password=a or "`, `password=f("x") or "a`, `password=("a",(`, `password = a ("`, "${A-", "${TOKEN-a", `["--token","--a",`, `password=a or "b"or "c"`,
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -350,7 +350,7 @@ func (p *pass) list(i, depth int) int {
 			p.columns = header
 		}
 		switch {
-		case option || f == argv.WholeWord && at == 0, columns>>n&1 != 0:
+		case option && !lex.IsOption(p.shortText(i)) || f == argv.WholeWord && at == 0, columns>>n&1 != 0:
 			i = p.digest(i)
 		case f != argv.NoSecret && p.raw[i] == '"':
 			i = p.element(i, f, at)

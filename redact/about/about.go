@@ -27,9 +27,12 @@ func IsParsed(t []byte, first, i int) bool {
 
 // isStatement reports whether b starts with a statement of Python, behind a condition.
 func isStatement(b []byte) bool {
-	word := bytes.TrimLeft(b[:min(len(b), maxWord)], " ")
+	word := bytes.TrimLeft(b[:min(len(b), 2*maxWord)], " ")
 	for n, c := range word {
 		if lex.Classes[c]&lex.IsAlnum == 0 {
+			if bytes.HasPrefix(word[n:], []byte(" = ")) {
+				return true
+			}
 			word = word[:n]
 			break
 		}

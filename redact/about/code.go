@@ -34,6 +34,9 @@ func IsCode(t, name []byte, i int, v lex.Span) bool {
 	if (b[0] == '&' || b[0] == '*') && len(b) > 2 {
 		b = bytes.TrimPrefix(b[1:], []byte("mut "))
 	}
+	if at := bytes.Index(b, []byte(" (")); at > 0 && lex.IsWords(b[:at]) { // join ("a", b)
+		return true
+	}
 	n, humps, joints := 0, 0, 0
 	for n < len(b) && (lex.Classes[b[n]]&lex.IsAlnum != 0 && !lex.IsDigit(b[n]) && b[n] < 0x80 || b[n] == '_' || b[n] == '.' || b[n] == ':') {
 		switch c := b[n]; {

@@ -139,6 +139,7 @@ type Command struct {
 	described bool   // an option has named one
 	said      bool   // it is wanted behind "identified by", which prose has too
 	plus      bool   // the last verb starts with a plus sign
+	replaces  int    // words up to one that may be REPLACE of "identified by"
 	user      userState
 	pattern   pattern
 }
@@ -148,6 +149,12 @@ type Command struct {
 func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, int) {
 	if len(w) == 0 {
 		return NoSecret, 0
+	}
+	if c.replaces > 0 {
+		if c.replaces--; c.replaces == 0 && len(w) == len("replace") && lex.HasFoldSuffix(w, "replace") {
+			c.wants(WholeWord, 1)
+			return NoSecret, 0
+		}
 	}
 	if c.skip > 0 {
 		c.skip--
@@ -272,6 +279,7 @@ func (c *Command) own(w []byte) (f Form, at int, ok bool) {
 // Redacted notes an argument that has been redacted.
 func (c *Command) Redacted() {
 	c.Wanted = max(c.Wanted-1, 0)
+	c.replaces = max(c.replaces-1, 0)
 	if c.arguments != 0 {
 		c.seen++
 	}
@@ -280,7 +288,11 @@ func (c *Command) Redacted() {
 func (c *Command) wants(f Form, words int) { c.Want, c.Wanted = f, words }
 
 func (c *Command) option(w []byte) (Form, int) {
-	if c.Programs == 0 || string(w) == "-" {
+	if c.Programs == 0 {
+		return NoSecret, 0
+	}
+	if string(w) == "-" {
+		c.Reads = c.Reads || c.Files || c.arguments>>(c.seen+1)&1 != 0 // in place of a secret
 		return NoSecret, 0
 	}
 	if c.Programs&flagUse != 0 {
@@ -433,6 +445,7 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.wants(WholeWord, 1)
 		c.Programs &^= sql
 		c.said = c.Programs == 0
+		c.replaces = 2
 	case p&sql != 0 && c.words == 1 && len(w) == 4 && lex.HasFoldSuffix(w, "with"):
 		c.batch = 7
 	case p&sql != 0 && c.batch == 7 && c.words == 2:
@@ -466,6 +479,8 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 	case p&netUser != 0 && c.batch == -2 && w[0] != '/':
 		c.batch = 0
 		return WholeWord, 0
+	case p&setter != 0 && lex.HasFoldSuffix(w, "key-mgmt"): // of nmcli, whose value reads like a name
+		c.skip = 1
 	case p&setter != 0 && len(w) <= 128 && bytes.IndexByte(w, '=') < 0:
 		name := w[max(bytes.LastIndexByte(w, ':'), bytes.LastIndexByte(w, '/'))+1:]
 		f.Fold(name)

@@ -299,7 +299,7 @@ func WordAt(text []byte, i int) Programs {
 		to--
 		p = programOf(text[i:to]) & (ProseWord | PassWord)
 	}
-	if p&ProseWord != 0 && !prose.Follows(text[to:min(len(text), to+16)]) {
+	if p&ProseWord != 0 && !prose.Follows(text[to:min(len(text), to+16)]) && (i == 0 || text[i-1] != ' ' || !prose.IsRole(text, i)) {
 		p &^= ProseWord
 	}
 	return p

@@ -62,7 +62,7 @@ func IsPiped(text []byte) bool {
 // IsGiven reports whether text may have such a command before a redirection.
 func IsGiven(text []byte) bool {
 	return bytes.Contains(text, []byte("<<")) && hasTask(text, func(from, to int) bool {
-		return bytes.Contains(text[to:min(len(text), max(to, from+2*maxVerb+len("<<")))], []byte("<<"))
+		return bytes.Contains(text[max(0, from-2*maxVerb):min(len(text), max(to, from+2*maxVerb+len("<<")))], []byte("<<"))
 	})
 }
 
@@ -79,6 +79,30 @@ func hasTask(text []byte, is func(from, to int) bool) bool {
 			if at = from + len(part); is(from, at) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// IsInput reports whether w is standard input in place of a file, or of its number, that the
+// option before it wants a secret from: --password-file /dev/stdin, --passphrase-fd 0.
+func IsInput(option, w []byte) bool {
+	switch string(w) {
+	case "-", "/dev/stdin", "fd:0", "stdin":
+	case "0":
+		return bytes.HasSuffix(option, []byte("-fd")) && isOfSecret(option)
+	default:
+		at := bytes.IndexByte(w, '=')
+		return at > 0 && w[0] == '-' && IsInput(w[:at], w[at+1:])
+	}
+	return len(option) > 2 && option[0] == '-' && isOfSecret(option)
+}
+
+// isOfSecret reports whether an option has the name of a secret.
+func isOfSecret(option []byte) bool {
+	for _, word := range [...]string{"pass", "secret", "token"} {
+		if bytes.Contains(option, []byte(word)) {
+			return true
 		}
 	}
 	return false

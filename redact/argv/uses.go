@@ -59,7 +59,8 @@ oathtool||:1
 zfs zpool||load-key:0 create:0
 geli bioctl tomb encfs cryfs expressvpn telegram-send||:0
 wg||pubkey:0
-restic||key:0
+restic|-p<|key:0
+aws|--plaintext|
 kopia unar lsar msoffcrypto-tool vncdo vncdotool vncconnect rpk caprover zabbix_js ipmi-config bmc-config elasticsearch-users|-p|
 tpm2_nvread tpm2_nvwrite tpm2_nvdefine tpm2_load tpm2_import tpm2_sign tpm2_createprimary tpm2_evictcontrol tpm2_activatecredential tpm2_clear|-P* -p*|
 iwctl check_ldap monetdb|-P|
@@ -219,18 +220,17 @@ ldapadd ldapsearch ldapmodify ldapdelete|-y<|
 jq yq|--arg@ --argjson@|
 ` +
 	// The configuration of routers.
-	`enable||secret:1 password:1
-username||secret:1 password:1
+	`enable username||secret:1 password:1 sha256:1 sha512:1
 neighbor||password:1
 snmp||community:1
 snmp-server||community:1 2c:1 md5:1 sha:1 des:1 3des:1 aes:2
-ntp||md5:1
+ntp ntp-service||md5:1 cipher:1 simple:1
 ppp||password:1
 wpa-psk||:1 ascii:1 hex:1
 pre-shared-key||:1 ascii-text:1 hexadecimal:1 local:1 remote:1
 tacacs-server radius-server||key:1 secret:1 cipher:1 simple:1
 server-private isakmp||key:1
-bgp ospf isis||authentication-key:1 md5:1 password:1
+bgp ospf isis||authentication-key:1 md5:1 key:1 password:1
 message-digest-key||md5:1
 rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
 com2sec com2sec6||:3

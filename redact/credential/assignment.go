@@ -166,6 +166,15 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return lex.Span{}
 	}
 	v := s.pieces(i, s.joinedStrings(s.values.Value(i+1)))
+	if at := max(v.To, i); at < len(s.text) && s.text[at] != '\n' {
+		if found := s.values.Chosen(s.found, i); len(found) > len(s.found) && s.sensitive(decoded, more|names.NoWhole) {
+			for _, c := range found[len(s.found):] {
+				if !about.IsDescription(s.text, c) {
+					s.found, s.unordered = append(s.found, c), true
+				}
+			}
+		}
+	}
 	if v.From < v.To && string(s.text[v.From:v.To]) == "()" { // const getToken = () => "SECRET"
 		return lex.Span{}
 	}

@@ -67,7 +67,7 @@ func (s *Scanner) option(i int) lex.Span {
 		}
 	}
 	c := s.values.Value(v)
-	if c.From < c.To && (about.IsNameOfSecret(name, t[c.From:c.To]) || lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
+	if c.From < c.To && (lex.IsOption(t[c.From:c.To]) || about.IsNameOfSecret(name, t[c.From:c.To]) || lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
 		return lex.Span{}
 	}
 	return c

@@ -90,6 +90,9 @@ func (s *Scanner) listed(i int) lex.Span {
 	if bytes.IndexByte(t[c.From:c.To], '_') > 0 && lex.IsWords(t[c.From:c.To]) && s.Names.IsPairName(&s.name, t[c.From:c.To]) {
 		return lex.Span{} // a list of names
 	}
+	if name[0] == '-' && lex.IsOption(t[c.From:c.To]) {
+		return lex.Span{}
+	}
 	end = c.To + quote - v + 1
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++

@@ -179,6 +179,8 @@ func (s *Scanner) credential(i int) lex.Span {
 			if c := s.option(i); c.To > 0 {
 				return c
 			}
+		} else if c := s.settings.IfUnset(i); c.From < c.To {
+			return c
 		}
 	case ' ', '\t', '\n':
 		if i+1 < len(t) && (t[i+1] == '"' || t[i+1] == '\'') {

@@ -288,6 +288,17 @@ func IsWords(b []byte) bool {
 	return true
 }
 
+// IsOption reports whether b is an option of a program, such as --dry-run.
+func IsOption(b []byte) bool {
+	b, ok := bytes.CutPrefix(b, []byte("--"))
+	for _, c := range b {
+		if (c < 'a' || 'z' < c) && c != '-' {
+			return false
+		}
+	}
+	return ok && len(b) > 1 && b[0] != '-'
+}
+
 // IsType reports whether b is a type of text in a declaration.
 func IsType(b []byte) bool {
 	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {

@@ -1,7 +1,7 @@
 // Package literal reads the values in a text and the names before them: words,
 // quotations, lists, calls and the lines under a name.
 //
-// The files, from the top: tuple, literal, argument, quoted, name, reader.
+// The files, from the top: chosen, tuple, literal, argument, quoted, name, reader.
 package literal
 
 import (
@@ -148,8 +148,15 @@ func (r *Reader) Value(i int) lex.Span {
 			return lex.Span{From: to, To: end}
 		}
 	}
-	if to > i && to < len(t) && t[to-1] == ',' && t[to] == ' ' { // f(salt, "SECRET")
-		if open := i + bytes.IndexByte(t[i:to], '('); open > i && lex.IsWords(bytes.TrimRight(t[i:open], "0123456789")) {
+	if to > i && to < len(t) && t[to] == ' ' && (t[to-1] == ',' || t[marked-1] == '=') {
+		if to+2 < len(t) && t[to+1] == '(' && lex.Classes[t[to+2]]&lex.IsQuote != 0 && t[marked-1] == '=' && lex.IsWords(t[i:to]) { // of Ada and of GNU: f ("SECRET")
+			end, closed := r.parenthesis(to + 1)
+			if closed {
+				end++
+			}
+			return lex.Span{From: i, To: end}
+		}
+		if open := i + bytes.IndexByte(t[i:to], '('); t[to-1] == ',' && open > i && lex.IsWords(bytes.TrimRight(t[i:open], "0123456789")) {
 			r.Text = t[:min(len(t), open+maxArguments)]
 			end, closed := r.parenthesis(open)
 			r.Text = t
@@ -237,7 +244,7 @@ func typeLen(b []byte) int {
 		}
 	case "Option", "Optional", "Annotated", "Union", "Final", "ClassVar", "Mapped", "Vec", "Box", "Arc", "Cow", "constant": // of Ada
 	default:
-		if !lex.IsType(b[:word]) {
+		if !lex.IsType(b[:word]) && !bytes.HasSuffix(kind, []byte("_String")) { // of Ada
 			return 0
 		}
 	}

@@ -13,11 +13,7 @@ func inWord(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80 }
 
 // lastField returns what b ends in behind its last space.
 func lastField(b []byte) []byte {
-	i := len(b)
-	for i > 0 && b[i-1] != ' ' && b[i-1] != '\n' {
-		i--
-	}
-	return b[i:]
+	return b[bytes.LastIndexAny(b, " \n")+1:]
 }
 
 // lineStart returns the start of the line that i is in, or an index not far
@@ -37,7 +33,7 @@ func copula(t []byte, i int) (at int, says link) {
 	limit := min(len(t), i+maxClause)
 	for words := 0; words < 8; words++ {
 		end := at
-		for end < limit && t[end] > ' ' && (end == at || lex.Classes[t[end]]&lex.IsQuote == 0) {
+		for end < limit && t[end] > ' ' && (end == at || lex.Classes[t[end]]&lex.IsQuote == 0 || lex.After(t, end-1, "c'est ") > 0) {
 			end++
 		}
 		w := t[at:end]

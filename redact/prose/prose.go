@@ -133,7 +133,7 @@ func isTelling(t []byte, from, to int, kind noun) bool {
 		return false
 	}
 	rest := t[to:min(len(t), to+16)]
-	return !other || kind == password && behindLogin(t, from) || Follows(rest) && (kind == key || kind == number || isLinked(rest))
+	return !other || kind == password && (behindLogin(t, from) || IsRole(t, from)) || Follows(rest) && (kind == key || kind == number || isLinked(rest))
 }
 
 // told finds the secret behind the noun t[from:to].
@@ -241,6 +241,27 @@ func isVerb(t []byte, i int) bool {
 	return at > i && (lex.After(t, at, "है") > 0 || lex.After(t, at, "است") > 0)
 }
 
+// IsRole reports whether the noun at from, which has other meanings too, is what something is
+// used as: comme mot de passe.
+func IsRole(t []byte, from int) bool {
+	before := t[max(0, from-maxIndent):from]
+	return bytes.HasSuffix(before, []byte(" comme mot de ")) || bytes.HasSuffix(before, []byte(" jako ")) || bytes.HasSuffix(before, []byte(" làm mật ")) || bytes.HasSuffix(before, []byte(" sebagai kata "))
+}
+
+// roleOf returns what w, between a secret and the noun behind it, says: "as", "for", "is",
+// nothing for other words.
+func roleOf(w []byte) string {
+	switch string(w) {
+	case "as", "comme", "como", "als", "come", "som", "jako", "как", "качестве", "ως", "sebagai", "làm", "ca", "kao", "kot":
+		return "as"
+	case "for":
+		return "for"
+	case "is":
+		return "is"
+	}
+	return ""
+}
+
 // used finds the secret before the noun t[from:to]: use SECRET as the password, SECRET is my
 // password, type SECRET at the password prompt.
 func used(t []byte, from, to int) lex.Span {
@@ -248,18 +269,15 @@ func used(t []byte, from, to int) lex.Span {
 	before := t[least:from]
 	before = before[bytes.LastIndexByte(before, '\n')+1:]
 	least = from - len(before)
-	if !bytes.Contains(before, []byte(" is ")) && !bytes.Contains(before, []byte(" as ")) && !bytes.Contains(before, []byte(" for ")) {
-		if isAsked(t[from:]) {
-			return typed(t, least, from)
-		}
-		return lex.Span{}
+	if t[from] >= 0xE3 {
+		return usedIn(t, least, from, to)
 	}
 	rest, first := bytes.TrimRight(before, " "), []byte(nil)
 	var link []byte
+	role := ""
 	for range 4 {
 		w := lastField(rest)
-		switch string(w) {
-		case "as", "for", "is":
+		if role = roleOf(w); role != "" {
 			link = w
 		}
 		if len(w) == 0 || link != nil {
@@ -275,6 +293,9 @@ func used(t []byte, from, to int) lex.Span {
 		return lex.Span{}
 	}
 	rest = bytes.TrimRight(rest[:len(rest)-len(link)], " ")
+	if string(link) == "качестве" {
+		rest = bytes.TrimSuffix(rest, []byte(" в"))
+	}
 	w := lastField(rest)
 	v := lex.Span{From: least + len(rest) - len(w), To: least + len(rest)}
 	quoted := false
@@ -283,9 +304,9 @@ func used(t []byte, from, to int) lex.Span {
 		v.To--
 		quoted = true
 	}
-	if v.To <= v.From || !isUnusual(t[v.From:v.To]) || lex.IsType(t[v.From:v.To]) {
+	if v.To <= v.From || !isUnusual(t[v.From:v.To]) || lex.IsType(t[v.From:v.To]) || IsUser(t[v.From:v.To]) {
 		v.To = v.From
-		if string(link) != "for" {
+		if role != "for" {
 			return v
 		}
 	}
@@ -293,7 +314,7 @@ func used(t []byte, from, to int) lex.Span {
 	starts := len(verb) == 0 || strings.IndexByte(".:,;", verb[len(verb)-1]) >= 0
 	verb = lastField(verb)
 	looks := LooksSecret(t[v.From:v.To]) || hasMark(t[v.From:v.To])
-	switch string(link) {
+	switch role {
 	case "is":
 		if !endsClause(t, to) || first == nil || !isDeterminer(first) || !quoted && !looks && (!starts || isUpper(t[v.From]) || !isLower(t[v.From:v.To])) {
 			return lex.Span{}
@@ -310,6 +331,30 @@ func used(t []byte, from, to int) lex.Span {
 		return typed(t, least, from) // "when it asks for the password"
 	}
 	return lex.Span{}
+}
+
+// usedIn is used for a script without spaces: 用 SECRET 作为密码, SECRETをパスワードとして.
+func usedIn(t []byte, least, from, to int) lex.Span {
+	end := from
+	for _, as := range [...]string{"作为", "作為", "を"} {
+		if bytes.HasSuffix(t[least:from], []byte(as)) && (len(as) > len("を") || lex.After(t, to, "として") > 0) {
+			end = from - len(as)
+		}
+	}
+	if end == from {
+		return lex.Span{}
+	}
+	for end > least && t[end-1] == ' ' {
+		end--
+	}
+	v := lex.Span{From: end, To: end}
+	for v.From > least && ' ' < t[v.From-1] && t[v.From-1] < 0x80 {
+		v.From--
+	}
+	if !isUnusual(t[v.From:v.To]) || lex.After(t, to, "として") == 0 && to < len(t) && t[to] >= 0xE3 && !IsStop(t[to:]) {
+		return lex.Span{}
+	}
+	return v
 }
 
 // typed finds SECRET in an instruction such as "type SECRET at the password prompt". The

@@ -20,7 +20,7 @@ const (
 		"HESLO salasana Salasana SALASANA passord Passord PASSORD adgangskode Adgangskode ADGANGSKODE kodeord Kodeord KODEORD lozinka " +
 		"Lozinka LOZINKA contraseña Contraseña CONTRASEÑA contrasena Contrasena CONTRASENA losenord Losenord " +
 		"LOSENORD salasanani Salasanani jelszavam Jelszavam parolam Parolam adgangskoden Adgangskoden passordet Passordet jelszó Jelszó JELSZÓ " +
-		"geslo Geslo slaptažodis Slaptažodis salasõna Salasõna lykilorðið Lykilorðið passwordnya Passwordnya sandinya Sandinya maiden"
+		"mdp Mdp geslo Geslo slaptažodis Slaptažodis salasõna Salasõna lykilorðið Lykilorðið passwordnya Passwordnya sandinya Sandinya maiden"
 	// Others have other meanings too: see Follows.
 	Others = "token Token TOKEN jeton Jeton secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
 		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten zugang Zugang " +
@@ -114,8 +114,8 @@ func nounOf(w []byte) noun {
 	switch string(lower) {
 	case "password", "passphrase", "passwd", "passcode", "pwd", "passwort", "kennwort", "wachtwoord", "senha", "parola", "heslo", "salasana", "passord",
 		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "lösenordet", "adgangskoden", "passordet", "jelszó", "jelszavam", "salasanani", "parolam", "şifre", "şifresi", "şifrem", "sandi", "khẩu", "pass", "pw",
-		"geslo", "slaptažodis", "salasõna", "lykilorðið", "passwordnya", "sandinya",
-		"пароль", "пароля", "κωδικός", "סיסמה", "הסיסמה", "סיסמתי", "पासवर्ड", "कूटशब्द", "पासकोड", "পাসওয়ার্ড", "السر", "گذرواژه", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "المرور":
+		"mdp", "geslo", "slaptažodis", "salasõna", "lykilorðið", "passwordnya", "sandinya",
+		"пароль", "пароля", "κωδικός", "κωδικό", "parolă", "סיסמה", "הסיסמה", "סיסמתי", "पासवर्ड", "कूटशब्द", "पासकोड", "পাসওয়ার্ড", "السر", "گذرواژه", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "المرور":
 		return password
 	case "pin", "code", "otp", "cvv", "cvc", "código", "codigo", "код", "验证码", "驗證碼", "認証コード", "인증번호":
 		return number
@@ -216,7 +216,7 @@ const (
 // that is.
 func linkOf(w []byte) (link, int) {
 	if len(w) > 0 && w[0] >= 0xE0 {
-		for _, l := range [...]string{"是", "为", "為", "は", "：", "＝", "는", "은", "คือ", "：", "—", "–", "→", "›", "❯", "▸", "가", "이"} {
+		for _, l := range [...]string{"是", "为", "為", "は", "として", "：", "＝", "는", "은", "คือ", "：", "—", "–", "→", "›", "❯", "▸", "가", "이"} {
 			if bytes.HasPrefix(w, []byte(l)) {
 				return is, len(l)
 			}
@@ -224,7 +224,7 @@ func linkOf(w []byte) (link, int) {
 	}
 	switch string(w) {
 	case "is", "was", "remains", "became", "equals", "is:", "was:", "will", "be", "should", "must", "are", "are:", "=>", "->", "<-", ":", "-", "ist", "lautet", "war", "est", "es", "é", "è", "e'", "jest", "to:", "brzmi", "·", "»",
-		"je", "är", "er", "on", "это", "là", "adalah", "είναι", "هي", "هو", "yra", "heißt", "luidt", "היא", "הוא", "є", "ist:", "est:", "es:", "era", "été":
+		"je", "är", "er", "on", "это", "là", "adalah", "είναι", "هي", "هو", "yra", "heißt", "luidt", "c'est", "c’est", "היא", "הוא", "є", "ist:", "est:", "es:", "era", "été":
 		return is, len(w)
 	case "to", "into", "auf", "a", "en":
 		return becomes, len(w)
@@ -317,7 +317,17 @@ func isOfQuestion(w []byte) bool {
 func isUse(w []byte) bool {
 	var buf [24]byte
 	switch string(lowered(&buf, w)) {
-	case "use", "uses", "used", "using", "try", "enter", "type", "set", "choose", "pick", "put", "have":
+	case "use", "uses", "used", "using", "try", "enter", "type", "set", "choose", "pick", "put", "have",
+		"utilise", "utilisez", "utiliser", "usa", "usar", "utiliza", "nutze", "verwende", "benutze", "nimm", "gebruik", "använd", "brug", "bruk", "użyj", "použij", "použi", "используй", "используйте", "χρησιμοποίησε", "gunakan", "dùng", "folosește", "foloseste", "koristi", "uporabi":
+		return true
+	}
+	return isWith(w)
+}
+
+// isWith reports whether w is between a user and the secret: use ann with SECRET as password.
+func isWith(w []byte) bool {
+	switch string(w) {
+	case "with", "avec", "con", "com", "mit", "met", "med", "z", "ze", "s", "se", "с", "με", "dengan", "với", "cu":
 		return true
 	}
 	return false

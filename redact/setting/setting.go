@@ -252,6 +252,23 @@ func (f *Finder) Output(name []byte, first, i int) lex.Span {
 	return lex.Span{From: i + 2, To: lex.CredentialEnd(t, i+2)}
 }
 
+// IfUnset finds SECRET in ${PASSWORD-SECRET} of a shell, where the dash is at i.
+func (f *Finder) IfUnset(i int) lex.Span {
+	t := f.values.Text
+	from := i
+	for from > 0 && i-from < names.MaxPairName && ('A' <= t[from-1] && t[from-1] <= 'Z' || t[from-1] == '_') {
+		from--
+	}
+	if from == i || !bytes.HasSuffix(t[:from], []byte("${")) || !f.values.Names.IsPairName(&f.name, t[from:i]) {
+		return lex.Span{}
+	}
+	v := lex.Span{From: i + 1, To: i + 1}
+	if n := bytes.IndexAny(t[v.From:min(len(t), v.From+names.MaxPairName)], "}\n"); n > 0 && lex.MarkLen(t[v.From:]) == 0 {
+		v.To += n
+	}
+	return v
+}
+
 // AtPrompt finds SECRET behind the prompt of a client whose ">" is at i: ftp> user NAME SECRET.
 func (f *Finder) AtPrompt(i int) lex.Span {
 	t := f.values.Text

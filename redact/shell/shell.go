@@ -30,6 +30,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 	script, scripted := false, false        // the next quotation, the open one is what a shell runs: su -c "echo SECRET | passwd"
 	inner := byte(0)                        // the quote that is open in that
 	reads, document := false, lex.Span{}    // in this line: a program that reads a secret, and the end of a here-document
+	var option []byte                       // the word before, if it is one
 	for i := 0; i < len(t); {
 		if b := t[i]; lex.IsWordBreak(b) || b == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
 			switch {
@@ -75,7 +76,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 					group = echo.From
 				}
 				c, echoing = argv.Command{}, false
-				nth, quiet, reader = 0, false, 0
+				nth, quiet, reader, option = 0, false, 0, nil
 			case b == '(' || b == '{':
 				group = 0
 			case b == '<' && bytes.HasPrefix(t[i:], []byte("<<")) && !bytes.HasPrefix(t[i:], []byte("<<<")) && (i == 0 || t[i-1] != '<'):
@@ -103,6 +104,12 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			nth++
 		}
 		quiet = quiet || nth == 1 && argv.ReadsText(w)
+		if option != nil || w[0] == '-' || c.Files {
+			c.Reads = c.Reads || argv.IsInput(option, w) || c.Files && string(w) == "/dev/stdin"
+			if option = nil; w[0] == '-' && len(w) > 2 {
+				option = w
+			}
+		}
 		c.Reads = c.Reads || !quiet && nth > 0 && (from == 0 || t[from-1] != '<') && argv.TakesSecret(w, nth)
 		if nth == 1 && (string(w) == "read" || string(w) == "pw") {
 			reader = w[0]
