@@ -2,6 +2,7 @@ package literal
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
@@ -13,20 +14,28 @@ import (
 // os.getenv("X") or "SECRET", ENV.fetch("X") { "SECRET" }.
 func (r *Reader) Chosen(found []lex.Span, i int) []lex.Span {
 	line := r.Text[i+1 : min(len(r.Text), i+1+maxExpression)]
-	n := bytes.IndexAny(line, "\"'`\n")
-	if n <= 0 || line[n] == '\n' {
+	n := r.quotes.Next(r.Text, i+1, isQuoteOrEnd) - (i + 1)
+	if n <= 0 || n >= len(line) || line[n] == '\n' {
 		return found
 	}
-	if end := bytes.IndexByte(line, '\n'); end > 0 {
-		line = line[:end]
+	if to := bytes.IndexByte(line, '\n'); to > 0 {
+		line = line[:to]
 	}
-	for from, strings := 0, 0; n >= 0 && strings < maxChoices; strings++ {
+	end := -1                                                      // of the expression, where that is asked
+	start := len(line) - len(bytes.TrimLeft(line, "=:>~ \t\"'\\")) // what is there is read elsewhere
+	for from, read := 0, 0; n >= 0 && read < maxChoices; read++ {
 		quote := from + n
 		to := bytes.IndexByte(line[quote+1:], line[quote])
 		if next := i + 1 + len(line); to < 0 && (line[quote] == '`' || next < len(r.Text) && r.Text[next] == '\n') {
 			break // it closes one
 		}
-		if isChoice(line[:quote]) && !endsExpression(line[:quote]) {
+		if start < quote && isChoice(line[start:quote]) {
+			if end < 0 {
+				end = endOf(line)
+			}
+			if quote >= end {
+				break
+			}
 			v := r.Quoted(i+1+quote, 0)
 			if w := r.Text[v.From:max(v.From, v.To)]; len(w) > 0 && (len(w) > 1 || lex.Classes[w[0]]&lex.IsAlnum != 0) && lex.MarkLen(w) == 0 && !formats.IsPlaceholder(w) && !prose.IsLabel(w) && !r.Names.IsPairName(&r.name, w) {
 				found = append(found, v)
@@ -41,10 +50,14 @@ func (r *Reader) Chosen(found []lex.Span, i int) []lex.Span {
 	return found
 }
 
+func isQuoteOrEnd(c byte) bool { return c == '"' || c == '\'' || c == '`' || c == '\n' }
+
 // isChoice reports whether the string behind b, the start of an expression, may be its value.
-// What is at its start is read elsewhere.
 func isChoice(b []byte) bool {
-	if b = bytes.TrimLeft(bytes.TrimRight(b, " \t"), "=:>~ \t\"'\\"); len(b) < 2 {
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	if len(b) < 2 {
 		return false
 	}
 	switch b[len(b)-1] {
@@ -57,11 +70,11 @@ func isChoice(b []byte) bool {
 	case '{':
 		return endsIn(b, ") {", "else {") || bytes.HasPrefix(b, []byte("if "))
 	case '(':
-		return endsIn(b, "_or(", "Or(", ".or(", "Else(", "_else(", "Default(", "_default(", ".default(")
+		return strings.IndexByte("ret", b[len(b)-2]) >= 0 && endsIn(b, "_or(", "Or(", ".or(", "Else(", "_else(", "Default(", "_default(", ".default(")
 	case ',': // of Go
 		return endsIn(b, "),") && bytes.HasPrefix(b, []byte("cmp.Or("))
 	}
-	return endsIn(b, " or", " and", " else", " Else", " then", " Then") && !isSentence(b)
+	return strings.IndexByte("rden", b[len(b)-1]) >= 0 && endsIn(b, " or", " and", " else", " Else", " then", " Then") && !isSentence(b)
 }
 
 // isSentence reports whether b starts with two words, of which none is an operator.
@@ -88,34 +101,36 @@ func endsIn(b []byte, ends ...string) bool {
 	return false
 }
 
-// endsExpression reports whether the expression that b starts with ends in it: another name
-// gets a value, or a bracket around it is closed.
-func endsExpression(b []byte) bool {
-	b = bytes.TrimLeft(b, "=:>~ \t")
+// endOf returns where the expression that b starts with ends: with its line, or where
+// another name gets a value, or a bracket around it is closed.
+func endOf(b []byte) int {
 	asked, depth := false, 0
-	for k, c := range b {
-		switch c {
+	first := len(b) - len(bytes.TrimLeft(b, "=:>~ \t"))
+	for k := first; k < len(b); k++ {
+		switch b[k] {
+		case '\n':
+			return k
 		case '(', '[', '{':
 			depth++
 		case ')', ']', '}':
 			if depth--; depth < 0 {
-				return true
+				return k
 			}
 		case '?':
 			asked = true
 		case ';':
-			return true
+			return k
 		case ',':
 			if depth == 0 {
-				return true
+				return k
 			}
 		case ':', '=':
-			if depth == 0 && !asked && k > 0 && bytes.IndexByte([]byte("=!<>:"), b[k-1]) < 0 && (k+1 == len(b) || bytes.IndexByte([]byte(":=>~"), b[k+1]) < 0) {
-				return true
+			if depth == 0 && !asked && k > first && bytes.IndexByte([]byte("=!<>:"), b[k-1]) < 0 && (k+1 == len(b) || bytes.IndexByte([]byte(":=>~"), b[k+1]) < 0) {
+				return k
 			}
 		}
 	}
-	return false
+	return len(b)
 }
 
 // maxExpression and maxChoices limit what is read of an expression, in bytes and in strings.

@@ -1,6 +1,9 @@
 package literal
 
-import "auditproxy/redact/names"
+import (
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
 
 // A Reader reads the values in one text after the other.
 type Reader struct {
@@ -12,6 +15,7 @@ type Reader struct {
 	schemes int          // before the value that is being read
 	decoded [2][]byte    // of Unescaped
 	left    int          // bytes that may still be read to find where something ends
+	quotes  lex.Ahead    // the next quote or line break
 }
 
 // reads is how often the bytes of a text may be read to find where something ends. Of
@@ -20,7 +24,9 @@ type Reader struct {
 const reads = 8
 
 // Read starts with a text.
-func (r *Reader) Read(text []byte) { r.Text, r.left, r.End = text, reads*len(text)+4<<10, len(text) }
+func (r *Reader) Read(text []byte) {
+	r.Text, r.left, r.End, r.quotes = text, reads*len(text)+4<<10, len(text), lex.Ahead{}
+}
 
 // spend counts n bytes that were read.
 func (r *Reader) spend(n int) {
