@@ -213,3 +213,6 @@ const maxClause = 96
 
 // maxParticiple is the longest word that changedTo knows, in bytes.
 const maxParticiple = 12
+
+// maxIndent limits the white space, in bytes, between a sentence and what it announces.
+const maxIndent = 24
