@@ -5,8 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
+
+	"auditproxy/internal/hostport"
 
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
@@ -43,7 +44,7 @@ func (a Access) Validate() error {
 		problems = append(problems, errors.New("no brokers"))
 	}
 	for _, broker := range a.Brokers {
-		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" || strings.ContainsAny(broker, "/?#&;=@ ") {
+		if !hostport.Is(broker) {
 			broker = broker[strings.LastIndexByte(broker, '@')+1:] // before it there may be a password
 			if at := strings.IndexAny(broker, "?#&; "); at >= 0 {  // and here parameters
 				broker = broker[:at]

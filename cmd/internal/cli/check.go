@@ -3,10 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"auditproxy/internal/hostport"
 )
 
 // A Checker finds problems in combinations of values that are valid one by one.
@@ -57,13 +58,13 @@ func (c *Checker) NoDirectory(key string) {
 func (c *Checker) Addresses(key string) []string {
 	list := c.List(key)
 	for _, addr := range list {
-		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || strings.ContainsAny(addr, "/?#&;=@ ") {
+		if !hostport.Is(addr) {
 			addr = withoutLogin(addr)
 			if at := strings.IndexAny(addr, "?#&; "); at >= 0 { // parameters, which may have a secret
 				addr = addr[:at+1] + masked
 			}
 			c.Problem(key, "%q: want host:port", addr)
-		} else if n, err := strconv.Atoi(port); err == nil && (n < 1 || n > 65535) {
+		} else if n, err := strconv.Atoi(addr[strings.LastIndexByte(addr, ':')+1:]); err == nil && (n < 1 || n > 65535) {
 			c.Problem(key, "%q: want a port from 1 to 65535", addr)
 		}
 	}
