@@ -408,7 +408,7 @@ func (j *Job) store(ctx context.Context, now time.Time, results []verify.Result,
 	for _, r := range results {
 		fmt.Fprint(sum, r)
 	}
-	err := j.c.DB.Insert(ctx, "INSERT INTO "+j.c.DB.Name()+".verifications (tenant, session_id, state, at, host, user, first_ts, ingested, records, verified, findings, log_size, collector)", sum.Sum(nil), func(b driver.Batch) error {
+	err := j.c.DB.Insert(ctx, "INSERT INTO "+j.c.DB.Name()+".verifications (tenant, session_id, state, at, host, user, first_ts, ingested, records, verified, findings, log_size, collector, subtrees)", sum.Sum(nil), func(b driver.Batch) error {
 		for _, r := range results {
 			one := sessions[r.SessionID]
 			one.ID = r.SessionID
@@ -420,7 +420,11 @@ func (j *Job) store(ctx context.Context, now time.Time, results []verify.Result,
 			if latest := now.Add(-settles); ingested.After(latest) {
 				ingested = latest // what is on its way is looked at again
 			}
-			err = b.Append(one.Tenant, r.SessionID, string(r.State), now, one.Host, one.User, one.Started(), ingested, uint64(r.Records), uint64(r.Verified), string(findings), uint64(size), j.c.Collector)
+			subtrees := make([]string, len(r.Subtrees))
+			for i, root := range r.Subtrees {
+				subtrees[i] = string(root[:])
+			}
+			err = b.Append(one.Tenant, r.SessionID, string(r.State), now, one.Host, one.User, one.Started(), ingested, uint64(r.Records), uint64(r.Verified), string(findings), uint64(size), j.c.Collector, subtrees)
 			if err != nil {
 				return err
 			}

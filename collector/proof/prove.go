@@ -19,8 +19,9 @@ var ErrNotFound = errors.New("there is no such record")
 
 // Prove returns the proof of a record, without a log. It returns ErrNotFound, or
 // evidence.ErrNotSigned if no checkpoint covers the record. ClickHouse finds it by
-// its index of ids, and hashes the other records of the session on all processors:
-// someone waits for it.
+// its index of ids, and hashes the session's other records on all processors: someone
+// waits for it. Of a long session it hashes those near the first record, this one and the
+// checkpoint; of the others verification stored what a proof needs.
 func (s *Source) Prove(ctx context.Context, record uuid.UUID) (proof *evidence.RecordProof, err error) {
 	var session string
 	var seq uint64
@@ -43,22 +44,72 @@ func (s *Source) Prove(ctx context.Context, record uuid.UUID) (proof *evidence.R
 	if err != nil {
 		return nil, err
 	}
-	prover := evidence.NewProver(seq)
-	size := lines[len(lines)-1].seq
-	err = s.eachLeaf(ctx, session, size, func(at uint64, leaf evidence.Hash) error {
-		if at != lines[0].seq {
-			prover.AddLeaf(leaf)
-			return nil
-		}
-		line := lines[0].line
-		lines = lines[1:]
-		_, err := prover.Add(line)
-		return err
-	})
+	stored, err := s.subtrees(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	return prover.Add(lines[0].line)
+	proof, err = s.prove(ctx, session, lines, stored)
+	if err != nil && len(stored) > 0 {
+		// Nobody trusts what is stored, so it is no reason that a record has no proof.
+		return s.prove(ctx, session, lines, nil)
+	}
+	return proof, err
+}
+
+// prove makes the proof from those lines, the leaves between them, and subtrees, of which
+// some may be here.
+func (s *Source) prove(ctx context.Context, session string, lines []numberedLine, subtrees []evidence.Hash) (*evidence.RecordProof, error) {
+	const width = evidence.SubtreeWidth
+	record, end := lines[len(lines)-2].seq, lines[len(lines)-1]
+	prover := evidence.NewProver(record)
+	known := min(uint64(len(subtrees)), end.seq/width) * width
+	isKnown := func(from uint64) bool { return from > 0 && from/width != record/width && from < known }
+	for next := uint64(0); next < end.seq; {
+		if isKnown(next) {
+			prover.AddSubtree(subtrees[next/width])
+			next += width
+			continue
+		}
+		to := next
+		for to < known && !isKnown(to) {
+			to += width
+		}
+		if to >= known {
+			to = end.seq
+		}
+		err := s.eachLeaf(ctx, session, next, to, func(seq uint64, leaf evidence.Hash) error {
+			if seq != lines[0].seq {
+				prover.AddLeaf(leaf)
+				return nil
+			}
+			line := lines[0].line
+			lines = lines[1:]
+			_, err := prover.Add(line)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		next = to
+	}
+	return prover.Add(end.line)
+}
+
+// subtrees returns the roots of the session's subtrees that verification stored.
+func (s *Source) subtrees(ctx context.Context, session string) (roots []evidence.Hash, err error) {
+	sql := "SELECT subtrees FROM " + s.DB.Name() + ".verifications WHERE session_id = " + quote(session) + " ORDER BY length(subtrees) DESC LIMIT 1"
+	err = s.query(ctx, "reading what verification stored of the record's session", sql, func(rows driver.Rows) error {
+		var list []string
+		if err := rows.Scan(&list); err != nil {
+			return err
+		}
+		roots = make([]evidence.Hash, len(list))
+		for i, root := range list {
+			copy(roots[i][:], root)
+		}
+		return nil
+	})
+	return roots, err
 }
 
 // A numberedLine is the line of a record with that number.
@@ -97,24 +148,25 @@ ORDER BY seq LIMIT 1 BY seq LIMIT 3`)
 // ofBlock is how many leaves are in one row.
 const ofBlock = 256
 
-// eachLeaf calls do with the first leaves of a session, in order. Each must be there,
-// and in one version.
-func (s *Source) eachLeaf(ctx context.Context, session string, size uint64, do func(seq uint64, leaf evidence.Hash) error) error {
+// eachLeaf calls do with the leaves of a session from one number to before another one, in
+// order. Each must be there, and in one version.
+func (s *Source) eachLeaf(ctx context.Context, session string, from, to uint64, do func(seq uint64, leaf evidence.Hash) error) error {
 	width := uint64(s.Sizes.orDefault().Rows) * 16 // of leaves alone, ClickHouse has the memory for more
 	spans := []span{{}}
-	if size > width {
+	if to-from > width {
 		var err error
 		if spans, err = s.spans(ctx, session, width); err != nil {
 			return err
 		}
 	}
-	next := uint64(0)
+	next := from
 	for _, part := range spans {
-		if part.to == 0 || part.to > size {
-			part.to = size
+		if part.to == 0 || part.to > to {
+			part.to = to
 		}
-		if next == size {
-			break
+		part.from = max(part.from, from)
+		if part.from >= part.to {
+			continue
 		}
 		sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${block}", fmt.Sprint(ofBlock),
 			"${events}", part.ofEvents(), "${leaves}", part.ofLeaves()).Replace(`

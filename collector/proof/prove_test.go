@@ -2,6 +2,7 @@ package proof_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -64,6 +66,71 @@ func TestProveInPieces(t *testing.T) {
 	}
 }
 
+// TestProveFromSubtrees proves records of a session of which verification stored the hashes
+// of subtrees. What those cover need not be here. If one is wrong, the proof is made from
+// the records.
+func TestProveFromSubtrees(t *testing.T) {
+	const width = evidence.SubtreeWidth
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-3*time.Hour).Truncate(time.Second))
+	s := h.Session(evidencetest.Plan{Calls: 5*width + 100, Every: 1000})
+	f.sessions(time.Now().Add(-time.Hour), s)
+	trust, err := evidence.ParseTrust(evidencetest.Trust(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prove := func(seq int) (string, error) {
+		t.Helper()
+		r, err := audit.Parse(bytes.Clone(s.Lines[seq]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := proof.NewSource(db).Prove(t.Context(), uuid.MustParse(r.RecordID))
+		if err != nil {
+			return "", err
+		}
+		if _, err := p.Verify(trust); err != nil {
+			t.Errorf("record %d: %v", seq, err)
+		}
+		return string(p.Text()), nil
+	}
+	places := []int{0, 1, width, 2*width + 5, 3*width - 1, 5*width + 50}
+	want := map[int]string{}
+	for _, seq := range places {
+		if want[seq], err = prove(seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare := func(about string) {
+		t.Helper()
+		for _, seq := range places {
+			got, err := prove(seq)
+			if diff := cmp.Diff(want[seq], got); diff != "" || err != nil {
+				t.Errorf("%s, record %d: %v (-want +got):\n%s", about, seq, err, diff)
+			}
+		}
+	}
+	job := proof.NewJob(proof.JobConfig{DB: db, Every: time.Minute, Trust: func([]string) ([]string, error) { return []string{h.Key}, nil }})
+	if found, err := job.Once(t.Context()); err != nil || found[verify.OK] != 1 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	f.want("SELECT length(subtrees) FROM audit.verifications", "5")
+	compare("stored")
+
+	f.exec("INSERT INTO audit.verifications (tenant, session_id, state, at, subtrees) SELECT tenant, session_id, 'tampered', at, arrayMap((h, i) -> if(i = 2, unhex(repeat('11', 32)), h), subtrees, arrayEnumerate(subtrees)) || [unhex(repeat('22', 32))] FROM audit.verifications")
+	f.want("SELECT max(length(subtrees)) FROM audit.verifications", "6")
+	compare("a wrong one is stored too")
+	f.exec("ALTER TABLE audit.verifications DELETE WHERE state = 'tampered' SETTINGS mutations_sync = 2")
+
+	f.exec(fmt.Sprintf("ALTER TABLE audit.events DELETE WHERE intDiv(seq, %d) = 1 AND seq != %d SETTINGS mutations_sync = 2", width, 2*width-1))
+	places = []int{1, 2*width + 5, 3*width - 1, 5*width + 50} // of the third, the checkpoint is in the next subtree
+	compare("some are not here")
+	if text, err := prove(2*width - 1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("record %d of the session is missing", width)) {
+		t.Errorf("the records beside it are not here: %v, %s", err, text)
+	}
+}
+
 // TestProveNothing proves no record of a session that is not whole as far as the
 // checkpoint goes, however much of it is read together.
 func TestProveNothing(t *testing.T) {
@@ -88,6 +155,16 @@ func TestProveNothing(t *testing.T) {
 		{"an edited record", 20, func(lines [][]byte) [][]byte {
 			return append(append(lines[:3:3], edited(lines[3])), lines[4:]...)
 		}, "not those that were signed"},
+		{"a checkpoint with a number far away", 20, func(lines [][]byte) [][]byte {
+			for _, line := range lines[12:] {
+				r, err := audit.Parse(bytes.Clone(line))
+				if err == nil && r.Kind == audit.KindCheckpoint {
+					r.Seq = 1 << 62
+					return append(lines[:12:12], bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n")))
+				}
+			}
+			return nil
+		}, "record 12 of the session is missing"},
 		{"no checkpoint yet", 20, func(lines [][]byte) [][]byte { return lines[:12] }, evidence.ErrNotSigned.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,64 @@ func TestTree(t *testing.T) {
 	tree.Prove(99)
 	if _, proof := tree.Proof(99); proof != nil {
 		t.Errorf("a leaf that is not there has the proof %v", proof)
+	}
+}
+
+// TestSubtrees makes trees of whole subtrees, and the proofs in them, and compares them
+// with those of their leaves.
+func TestSubtrees(t *testing.T) {
+	const width = evidence.SubtreeWidth
+	var leaves []evidence.Hash
+	for n := range 6*width + 5 {
+		leaves = append(leaves, evidence.Leaf(fmt.Append(nil, n)))
+	}
+	var whole evidence.Tree
+	for n, leaf := range leaves {
+		whole.Append(leaf)
+		if got := len(whole.Subtrees()); got != (n+1)/width {
+			t.Fatalf("%d leaves have %d subtrees", n+1, got)
+		}
+	}
+	grown := whole.Clone()
+	clone := grown.Clone()
+	for n := range width {
+		clone.Append(leaves[n])
+	}
+	alone := slices.Clone(clone.Subtrees())
+	for n := range width {
+		grown.Append(leaves[width+n])
+	}
+	if diff := cmp.Diff(alone, clone.Subtrees()); diff != "" || len(alone) != 7 || len(whole.Subtrees()) != 6 {
+		t.Errorf("a tree of %d subtrees changes its clone of %d (-want +got):\n%s", len(whole.Subtrees()), len(alone), diff)
+	}
+	for i, index := range []int64{0, width - 1, width, 3*width + 77, 6*width - 1, 6*width + 4} {
+		var tree, parts evidence.Tree
+		for _, leaf := range leaves {
+			if tree.Size() == index {
+				tree.Prove(index)
+			}
+			tree.Append(leaf)
+		}
+		for parts.Size() < int64(len(leaves)) {
+			at := parts.Size()
+			switch n := at / width; {
+			case at == index:
+				parts.Prove(index)
+				fallthrough
+			case at%width != 0 || n == index/width || n == 6 || int(n) == i: // one more is made of its leaves
+				parts.Append(leaves[at])
+			default:
+				parts.AppendSubtree(whole.Subtrees()[n])
+			}
+		}
+		root, want := tree.Proof(index)
+		other, got := parts.Proof(index)
+		if other != root || parts.Size() != tree.Size() || !cmp.Equal(got.Path, want.Path) {
+			t.Errorf("leaf %d: the tree of %d leaves made of subtrees has the root %v and the proof %v, want %v and %v", index, parts.Size(), other, got.Path, root, want.Path)
+		}
+		if diff := cmp.Diff(whole.Subtrees(), parts.Subtrees()); diff != "" {
+			t.Errorf("leaf %d: subtrees (-want +got):\n%s", index, diff)
+		}
 	}
 }
 

@@ -295,6 +295,10 @@ func (p *Prover) Add(line []byte) (*RecordProof, error) {
 // prove, nor a checkpoint after that.
 func (p *Prover) AddLeaf(leaf Hash) { p.tree.Append(leaf) }
 
+// AddSubtree takes the root of the next SubtreeWidth records, see Tree.AppendSubtree. None
+// of them is one that AddLeaf cannot take.
+func (p *Prover) AddSubtree(root Hash) { p.tree.AppendSubtree(root) }
+
 // finish returns the proof if the record is the checkpoint of those before it.
 func (p *Prover) finish(line []byte) (*RecordProof, error) {
 	r, err := audit.Parse(line)

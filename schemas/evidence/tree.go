@@ -12,10 +12,15 @@ func Leaf(line []byte) Hash { return tlog.RecordHash(line) }
 // A Tree is the Merkle tree of the leaves so far, in the memory of one hash for
 // each bit of its size. Its zero value is empty.
 type Tree struct {
-	size  int64
-	roots []Hash   // of the complete trees that its size is made of, the largest first
-	proof []*Proof // that are collected
+	size     int64
+	roots    []Hash   // of the complete trees that its size is made of, the largest first
+	proof    []*Proof // that are collected
+	subtrees []Hash   // see Subtrees
 }
+
+// SubtreeWidth is the number of leaves of the subtrees whose roots are kept. It is a power
+// of two, and what is stored depends on it.
+const SubtreeWidth = 4096
 
 // A Proof is that a leaf is in a tree (RFC 6962, section 2.1.1): the hashes from
 // the leaf's sibling up to the child of the root.
@@ -30,9 +35,13 @@ type Proof struct {
 // Size is the number of leaves.
 func (t *Tree) Size() int64 { return t.size }
 
+// Subtrees returns the roots of its complete subtrees of SubtreeWidth leaves, in order. The
+// caller does not change them.
+func (t *Tree) Subtrees() []Hash { return t.subtrees[:len(t.subtrees):len(t.subtrees)] }
+
 // Clone returns a tree that grows independently. It collects no proof.
 func (t *Tree) Clone() Tree {
-	return Tree{size: t.size, roots: append([]Hash(nil), t.roots...)}
+	return Tree{size: t.size, roots: append([]Hash(nil), t.roots...), subtrees: t.Subtrees()}
 }
 
 // Prove has the proof of the leaf with that index collected from now on, beside others.
@@ -42,20 +51,33 @@ func (t *Tree) Prove(index int64) {
 }
 
 // Append adds a leaf.
-func (t *Tree) Append(leaf Hash) {
-	t.roots = append(t.roots, leaf)
-	width := int64(1)
-	for n := t.size; n&1 == 1; n >>= 1 {
+func (t *Tree) Append(leaf Hash) { t.add(leaf, 1) }
+
+// AppendSubtree adds SubtreeWidth leaves by the root of their subtree. The size must be a
+// multiple of SubtreeWidth, and none of the leaves one that Prove asked for.
+func (t *Tree) AppendSubtree(root Hash) { t.add(root, SubtreeWidth) }
+
+// add adds a complete subtree of so many leaves.
+func (t *Tree) add(root Hash, width int64) {
+	n := t.size / width
+	t.size += width
+	t.roots = append(t.roots, root)
+	for ; ; n >>= 1 {
 		last := len(t.roots) - 1
+		if width == SubtreeWidth {
+			t.subtrees = append(t.subtrees, t.roots[last])
+		}
+		if n&1 == 0 {
+			return
+		}
 		left, right := t.roots[last-1], t.roots[last]
 		for _, p := range t.proof {
-			p.join(t.size+1-2*width, width, width, left, right)
+			p.join(t.size-2*width, width, width, left, right)
 		}
 		t.roots[last-1] = tlog.NodeHash(left, right)
 		t.roots = t.roots[:last]
 		width *= 2
 	}
-	t.size++
 }
 
 // Root returns the tree's hash.

@@ -14,8 +14,10 @@ import (
 
 	"auditproxy/cmd/internal/process"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/proof"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/spool"
@@ -107,6 +109,11 @@ func (b *bench) evidenceIn(ctx context.Context, engine int, proxy, local string)
 	if err != nil {
 		return err
 	}
+	// The others are not to be verified: that takes minutes.
+	if err := w.db.Exec(ctx, "marking sessions as verified", `INSERT INTO ${database}.verifications (tenant, session_id, state, at, ingested)
+		SELECT tenant, session_id, 'ok', now64(3), now64(3) FROM ${database}.session_states GROUP BY tenant, session_id`); err != nil {
+		return err
+	}
 	s := w.host.Session(evidencetest.Plan{Calls: min(b.records, longSession), Every: 256, Args: w.args})
 	if err := errors.Join(w.add(ctx, s), w.flush(ctx)); err != nil {
 		return err
@@ -115,10 +122,19 @@ func (b *bench) evidenceIn(ctx context.Context, engine int, proxy, local string)
 	if err != nil {
 		return err
 	}
+	unverified, err := b.prove(ctx, last.RecordID, local)
+	if err != nil {
+		return err
+	}
+	job := proof.NewJob(proof.JobConfig{DB: w.db, Trust: func([]string) ([]string, error) { return []string{w.host.Key}, nil }})
+	if found, err := job.Once(ctx); err != nil || found[verify.OK] != 1 {
+		return fmt.Errorf("verifying the long session: it is not the one that was found to be in order: %v: %w", found, err)
+	}
 	end, err := b.prove(ctx, last.RecordID, local)
 	b.rows = append(b.rows,
 		row{name: fmt.Sprintf("prove one of %d records", b.records), unit: "s", value: among.Seconds(), compare: atMost, target: 1},
-		row{name: fmt.Sprintf("prove the end of a session of %d records", len(s.Lines)), unit: "s", value: end.Seconds()})
+		row{name: fmt.Sprintf("prove the end of a session of %d records", len(s.Lines)), unit: "s", value: end.Seconds(), compare: atMost, target: 1},
+		row{name: "the same before it was verified", unit: "s", value: unverified.Seconds()})
 	return err
 }
 

@@ -14,6 +14,9 @@ import (
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // edited returns a row with another user and a right checksum.
@@ -102,6 +105,47 @@ func TestKeptCheckpoints(t *testing.T) {
 	}
 	if names != 2 {
 		t.Errorf("%d of the mutations are there, want 2", names)
+	}
+}
+
+// TestProvedSubtrees has the subtrees of the records that are proved, and no others: not
+// those behind the last checkpoint, nor behind a record that was edited.
+func TestProvedSubtrees(t *testing.T) {
+	const width = evidence.SubtreeWidth
+	h := evidencetest.NewHost("build-7", began)
+	s := h.Session(evidencetest.Plan{Calls: 3*width + 700, Every: 500})
+	var tree evidence.Tree
+	for _, line := range s.Lines {
+		tree.Append(evidence.Leaf(line))
+	}
+	for _, tt := range []struct {
+		name   string
+		change func([]verify.Row) []verify.Row
+		want   int
+	}{
+		{"all", func(rows []verify.Row) []verify.Row { return rows }, 3},
+		{"no checkpoint after the third", func(rows []verify.Row) []verify.Row { return rows[:3*width+1] }, 2},
+		{"one came again", func(rows []verify.Row) []verify.Row { return append(rows, rows[2*width]) }, 3},
+		{"two changed places", func(rows []verify.Row) []verify.Row {
+			rows[width-2], rows[width-3] = rows[width-3], rows[width-2]
+			return rows
+		}, 3},
+		{"one was edited", func(rows []verify.Row) []verify.Row {
+			rows[2*width+1000] = edited(rows[2*width+1000])
+			return rows
+		}, 2},
+		{"one is missing", func(rows []verify.Row) []verify.Row { return append(rows[:700], rows[701:]...) }, 0},
+	} {
+		c := verify.New(verify.Config{Hosts: []string{h.Key}})
+		v := c.Session(s.ID, verify.About{Live: true})
+		for _, row := range tt.change(rowsOf(s)) {
+			v.Add(row)
+		}
+		v.End()
+		r := c.Finish().Results[0]
+		if diff := cmp.Diff(tree.Subtrees()[:tt.want:tt.want], r.Subtrees, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s, %s: subtrees (-want +got):\n%s", tt.name, r.State, diff)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ func (s *Session) result(trusted map[string]bool) Result {
 	if text := s.startProblem(); text != "" {
 		s.find(finding{Finding: Finding{What: BadSignature}, text: "seq 0 has a bad signature: " + text})
 	}
-	r := Result{SessionID: s.id, Records: s.records, Removed: s.dropped, Checkpoints: s.checkpoints, Begins: s.begins, Findings: s.finds.done(), NotShown: s.finds.notShown}
+	r := Result{SessionID: s.id, Records: s.records, Removed: s.dropped, Checkpoints: s.checkpoints, Begins: s.begins, Subtrees: s.roots, Findings: s.finds.done(), NotShown: s.finds.notShown}
 	b := s.start()
 	if b != nil && b.err == nil && trusted[b.evidence.HostKey] {
 		r.Verified = s.verified()

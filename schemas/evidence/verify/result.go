@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"auditproxy/schemas/evidence"
 )
 
 // What is the kind of a finding.
@@ -60,6 +62,9 @@ type Result struct {
 	Checkpoints int64  `json:"-"`
 	Unclear     bool   `json:"-"` // Incomplete, and not because it is running
 	Begins      uint64 `json:"-"` // its host_seq, if it follows a session that is not here and may be missing
+
+	// Subtrees are those of the tree that was proved last, see evidence.Tree.Subtrees.
+	Subtrees []evidence.Hash `json:"-"`
 }
 
 // A Host has the totals of the sessions of one key.

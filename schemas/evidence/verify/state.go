@@ -72,12 +72,13 @@ type Session struct {
 	endSeq  int64
 	endTime time.Time
 
-	sizes  []int64 // of checkpoints with good signatures, ascending
-	proved int64   // the size of the last tree that was proved
-	signer int64   // seq of its checkpoint, which signs its own record; -1: it is not here
-	closed int64   // seq of the last record, which signs the session's end; -1: none
-	kept   int64   // seq of the last checkpoint in a row without a line; -1: none
-	byHost bool    // that is signed by the host's key
+	sizes  []int64         // of checkpoints with good signatures, ascending
+	proved int64           // the size of the last tree that was proved
+	roots  []evidence.Hash // its subtrees'
+	signer int64           // seq of its checkpoint, which signs its own record; -1: it is not here
+	closed int64           // seq of the last record, which signs the session's end; -1: none
+	kept   int64           // seq of the last checkpoint in a row without a line; -1: none
+	byHost bool            // that is signed by the host's key
 
 	keptByHost bool  // a checkpoint in a row without a line is
 	shift      int64 // by how much records are numbered differently than when they were signed
@@ -148,13 +149,13 @@ func (s *Session) lastSize() int64 {
 // unproved returns the first record that no signature covers.
 func (s *Session) unproved() uint64 { return uint64(max(s.proved, s.signer+1)) }
 
-// trust notes that the first size records are proved, and the checkpoint that
-// proves it, which signs its own record too.
+// trust notes that the first size records, of which the running tree is, are proved, and
+// the checkpoint that proves it, which signs its own record too.
 func (s *Session) trust(size, seq int64) {
 	if size < s.proved {
 		return
 	}
-	s.proved, s.provedRecords = size, size-s.dropped
+	s.proved, s.provedRecords, s.roots = size, size-s.dropped, s.win.run.Subtrees()
 	if seq == size {
 		s.signer = seq
 	}
