@@ -1,6 +1,7 @@
 package review
 
 import (
+	"html"
 	"net/http/httptest"
 	"regexp"
 	"strings"
@@ -31,7 +32,7 @@ func TestProof(t *testing.T) {
 		{name: "unreadable", v: store.Verification{State: "unreadable", At: at}, want: []string{"unverified", "could not be read"}},
 		{name: "a word of later", v: store.Verification{State: "new", At: at}, want: []string{"unverified"}},
 		{name: "erased", v: store.Verification{State: "erased", At: at, Records: 3, Verified: 3}, want: []string{"erased", "through record #2"}},
-		{name: "tampered, and restored since", v: store.Verification{State: "ok", At: at, Records: 3, Verified: 3, Tampered: at.Add(-time.Hour), Findings: `[{"what":"edited","seq":2,"detail":"seq 2 edited"}]`},
+		{name: "tampered, and restored since", v: store.Verification{State: "ok", At: at, Records: 4, Verified: 4, Tampered: at.Add(-time.Hour), Findings: `[{"what":"edited","seq":2,"detail":"seq 2 edited"}]`},
 			want: []string{"tampered", "were changed after they were written", "2026-11-21 09:00:00", "seq 2 edited"}},
 		{name: "tampered, and nobody can read how", v: store.Verification{State: "tampered", At: at, Tampered: at, Findings: "x"}, want: []string{"tampered", "were changed after they were written"}},
 	} {
@@ -45,7 +46,7 @@ func TestProof(t *testing.T) {
 			for _, path := range []string{"/sessions", "/sessions/" + f.record().SessionID, "/calls/" + f.record().RecordID} {
 				w := httptest.NewRecorder()
 				s.ServeHTTP(w, get(path))
-				text := strings.Join(strings.Fields(tags.ReplaceAllString(w.Body.String(), "")), " ")
+				text := strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(w.Body.String(), ""))), " ")
 				for i, want := range tt.want {
 					if i > 0 && path == "/sessions" || i == 0 && strings.HasPrefix(path, "/calls/") {
 						continue // one has the word only, the other a sentence
@@ -56,6 +57,10 @@ func TestProof(t *testing.T) {
 				}
 				if verified := strings.Contains(text, "✓ verified"); verified && tt.want[0] != "verified" && tt.want[0] != "verified so far" {
 					t.Errorf("%s is called verified", path)
+				}
+				can := strings.HasPrefix(path, "/calls/") && f.record().Seq < tt.v.Verified && tt.v.Tampered.IsZero() && !tt.none
+				if has := strings.Contains(text, "auditcollector prove "+f.record().RecordID+" > record.proof"); has != can {
+					t.Errorf("%s says how to prove the record: %t, want %t", path, has, can)
 				}
 			}
 		})
