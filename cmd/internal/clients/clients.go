@@ -103,11 +103,25 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 		{"opencode", ".opencode/opencode.jsonc"},
 		{"Amp", ".amp/settings.json"},
 		{"Amp", ".amp/settings.jsonc"},
+		{"Roo Code", ".roo/mcp.json"},
+		{"Kiro", ".kiro/settings/mcp.json"},
+		{"Amazon Q", ".amazonq/mcp.json"},
+		{"Antigravity", ".agents/mcp_config.json"},
+		{"Junie", ".junie/mcp/mcp.json"},
+		{"Qwen Code", ".qwen/settings.json"},
+		{"Qwen Code", ".qwen/settings.local.json"},
 	}
 	add := func(client, dir string, names ...string) {
 		for _, name := range names {
 			if path := below(dir, name); path != "" {
 				files = append(files, location{client, path})
+			}
+		}
+	}
+	addAll := func(client, dir, ending string) {
+		for _, name := range names(dir) {
+			if strings.HasSuffix(name, ending) {
+				add(client, dir, name)
 			}
 		}
 	}
@@ -121,11 +135,7 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	add("GitHub Copilot", home, ".copilot/mcp-config.json")
 	for _, dir := range []string{getenv("CODEX_HOME"), below(home, ".codex")} {
 		add("Codex", dir, "config.toml")
-		for _, name := range names(dir) {
-			if strings.HasSuffix(name, ".config.toml") { // of a profile
-				add("Codex", dir, name)
-			}
-		}
+		addAll("Codex", dir, ".config.toml") // of profiles
 	}
 	add("opencode", xdg, "opencode/config.json", "opencode/opencode.json", "opencode/opencode.jsonc")
 	add("opencode", home, ".opencode/opencode.json", ".opencode/opencode.jsonc")
@@ -133,6 +143,24 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	add("opencode", getenv("OPENCODE_CONFIG"), ".")
 	add("Amp", config, "amp/settings.json", "amp/settings.jsonc")
 	add("Amp", getenv("AMP_SETTINGS_FILE"), ".")
+	add("Kiro", home, ".kiro/settings/mcp.json")
+	addAll("Kiro", ".kiro/agents", ".json")
+	addAll("Kiro", below(home, ".kiro/agents"), ".json")
+	add("Amazon Q", home, ".aws/amazonq/mcp.json")
+	addAll("Amazon Q", ".amazonq/cli-agents", ".json")
+	addAll("Amazon Q", below(home, ".aws/amazonq/cli-agents"), ".json")
+	addAll("Amazon Q", below(home, ".aws/amazonq/agents"), ".json") // of its plug-ins for editors
+	add("Antigravity", home, ".gemini/config/mcp_config.json", ".gemini/antigravity/mcp_config.json", ".gemini/antigravity-cli/mcp_config.json")
+	add("Junie", home, ".junie/mcp/mcp.json")
+	add("Qwen Code", home, ".qwen/settings.json")
+	add("LM Studio", home, ".lmstudio/mcp.json", ".cache/lm-studio/mcp.json")
+	add("Cline", getenv("CLINE_MCP_SETTINGS_PATH"), ".")
+	add("Cline", home, ".cline/data/settings/cline_mcp_settings.json")
+	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"} {
+		storage := below(data, editor+"/User/globalStorage")
+		add("Cline", storage, "saoudrizwan.claude-dev/settings/cline_mcp_settings.json")
+		add("Roo Code", storage, "rooveterinaryinc.roo-cline/settings/mcp_settings.json")
+	}
 	add("Claude Desktop", data, "Claude/claude_desktop_config.json")
 	for _, c := range []location{{"VS Code", "Code"}, {"VS Code Insiders", "Code - Insiders"}} {
 		user := below(data, c.path+"/User")
