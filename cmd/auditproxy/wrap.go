@@ -24,7 +24,8 @@ Without FILE these configurations are changed where they exist: .mcp.json and
 Claude Desktop, Cline, Codex, Cursor, Gemini CLI, GitHub Copilot, Junie, Kiro,
 LM Studio, opencode, Qwen Code, Roo Code, VS Code, Windsurf and Zed. Any other
 JSON file with "mcpServers", "servers" or "context_servers" can be named, and
-any TOML file with [mcp_servers.NAME].
+any TOML file with [mcp_servers.NAME]. Servers in YAML, of goose and Continue,
+are only named: edit these files by hand.
 
 Each server's command becomes this program and its old command an argument;
 everything else in the file stays as it is, byte for byte. The change is shown

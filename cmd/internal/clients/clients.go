@@ -7,7 +7,7 @@
 // the change, asks, and replaces the file (replace.go).
 //
 // The files, from the top: unwrap, wrap, rewrite, replace, remote, clients,
-// self, file, toml, server, remoteentry, url, edit.
+// self, file, yaml, toml, server, remoteentry, url, edit.
 package clients
 
 import (
@@ -86,9 +86,9 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	}
 	config := below(home, ".config")
 	xdg := cmp.Or(getenv("XDG_CONFIG_HOME"), config)
-	data, zed, system := xdg, xdg, "/etc" // data is where desktop programs keep theirs
+	data, dot, system := xdg, xdg, "/etc" // data is where desktop programs keep theirs
 	if goos == "darwin" {
-		data, zed, system = below(home, "Library/Application Support"), config, "/Library/Application Support"
+		data, dot, system = below(home, "Library/Application Support"), config, "/Library/Application Support"
 	}
 	files := []location{
 		{"Claude Code", ".mcp.json"}, // of VS Code too
@@ -118,9 +118,9 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 			}
 		}
 	}
-	addAll := func(client, dir, ending string) {
+	addAll := func(client, dir string, endings ...string) {
 		for _, name := range names(dir) {
-			if strings.HasSuffix(name, ending) {
+			if slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(name, ending) }) {
 				add(client, dir, name)
 			}
 		}
@@ -130,7 +130,7 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	add("Cursor", home, ".cursor/mcp.json")
 	add("Gemini CLI", home, ".gemini/settings.json")
 	add("Windsurf", home, ".codeium/windsurf/mcp_config.json")
-	add("Zed", zed, "zed/settings.json")
+	add("Zed", dot, "zed/settings.json")
 	add("GitHub Copilot", getenv("COPILOT_HOME"), "mcp-config.json") // in VS Code and as a command
 	add("GitHub Copilot", home, ".copilot/mcp-config.json")
 	for _, dir := range []string{getenv("CODEX_HOME"), below(home, ".codex")} {
@@ -154,6 +154,11 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	add("Junie", home, ".junie/mcp/mcp.json")
 	add("Qwen Code", home, ".qwen/settings.json")
 	add("LM Studio", home, ".lmstudio/mcp.json", ".cache/lm-studio/mcp.json")
+	add("goose", dot, "goose/config.yaml")
+	add("Continue", home, ".continue/config.yaml")
+	for _, dir := range []string{".continue/mcpServers", below(home, ".continue/mcpServers")} {
+		addAll("Continue", dir, ".yaml", ".yml", ".json")
+	}
 	add("Cline", getenv("CLINE_MCP_SETTINGS_PATH"), ".")
 	add("Cline", home, ".cline/data/settings/cline_mcp_settings.json")
 	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"} {

@@ -47,8 +47,13 @@ func readConfig(path, self string) (config, error) {
 		return c, fmt.Errorf("reading client configuration: %w", err)
 	}
 	parse := parseServers
-	if strings.EqualFold(filepath.Ext(c.target), ".toml") || strings.EqualFold(filepath.Ext(path), ".toml") {
-		parse = parseTOML
+	for _, name := range []string{c.target, path} {
+		switch strings.ToLower(filepath.Ext(name)) {
+		case ".toml":
+			parse = parseTOML
+		case ".yaml", ".yml":
+			parse = parseYAML
+		}
 	}
 	if c.servers, err = parse(c.data, self); err != nil {
 		return c, fmt.Errorf("reading client configuration %q: %w", path, err)

@@ -123,7 +123,7 @@ func (r *rewrite) read(paths []string, self string) (files []config, problems []
 		c.named = named
 		switch {
 		case err == nil && named && c.servers == nil:
-			problems = append(problems, fmt.Errorf("client configuration %q has no member that %s knows: want \"mcpServers\", \"servers\", \"context_servers\", \"amp.mcpServers\", \"mcp\" with servers, or \"mcpServers\" in \"projects\", with an object; in TOML [mcp_servers.NAME]", path, r.verb))
+			problems = append(problems, fmt.Errorf("client configuration %q has no member that %s knows: want \"mcpServers\", \"servers\", \"context_servers\", \"amp.mcpServers\", \"mcp\" with servers, or \"mcpServers\" in \"projects\", with an object; in TOML [mcp_servers.NAME]; in YAML \"extensions\" or \"mcpServers\"", path, r.verb))
 		case err != nil:
 			problems = append(problems, err)
 		case !slices.ContainsFunc(files, func(o config) bool { return o.target == c.target }):

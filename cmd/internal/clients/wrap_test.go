@@ -513,7 +513,8 @@ func TestKnownConfigs(t *testing.T) {
 	amp := []string{"/h/.config/amp/settings.json", "/h/.config/amp/settings.jsonc"}
 	other := []string{"/h/.kiro/settings/mcp.json", "/h/.aws/amazonq/mcp.json", "/h/.gemini/config/mcp_config.json", "/h/.gemini/antigravity/mcp_config.json",
 		"/h/.gemini/antigravity-cli/mcp_config.json", "/h/.junie/mcp/mcp.json", "/h/.qwen/settings.json", "/h/.lmstudio/mcp.json", "/h/.cache/lm-studio/mcp.json"}
-	cline := []string{"/h/.cline/data/settings/cline_mcp_settings.json"}
+	yaml := []string{"goose/config.yaml"}
+	cline := []string{"/h/.continue/config.yaml", "/h/.cline/data/settings/cline_mcp_settings.json"}
 	const asCline, asRoo = "saoudrizwan.claude-dev/settings/cline_mcp_settings.json", "rooveterinaryinc.roo-cline/settings/mcp_settings.json"
 	var data []string
 	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"} {
@@ -532,13 +533,13 @@ func TestKnownConfigs(t *testing.T) {
 		{"linux", nil, slices.Concat(project, linux)},
 		{"darwin", nil, slices.Concat(project, mac)},
 		{"linux", map[string]string{"HOME": "/h"}, slices.Concat(project, user,
-			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/h/.config/", opencode), home, amp, other, cline, below("/h/.config/", data), linux)},
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/h/.config/", opencode), home, amp, other, below("/h/.config/", yaml), cline, below("/h/.config/", data), linux)},
 		{"linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c", "COPILOT_HOME": "/g", "CODEX_HOME": "/d",
 			"OPENCODE_CONFIG_DIR": "/o", "OPENCODE_CONFIG": "/p/o.json", "AMP_SETTINGS_FILE": "/p/a.json", "CLINE_MCP_SETTINGS_PATH": "/p/c.json"}, slices.Concat(project,
 			[]string{"/c/.claude.json"}, user, []string{"/x/zed/settings.json", "/g/mcp-config.json", "/h/.copilot/mcp-config.json", "/d/config.toml", "/h/.codex/config.toml"},
-			below("/x/", opencode), home, []string{"/o/opencode.json", "/o/opencode.jsonc", "/p/o.json"}, amp, []string{"/p/a.json"}, other, []string{"/p/c.json"}, cline, below("/x/", data), linux)},
+			below("/x/", opencode), home, []string{"/o/opencode.json", "/o/opencode.jsonc", "/p/o.json"}, amp, []string{"/p/a.json"}, other, below("/x/", yaml), cline[:1], []string{"/p/c.json"}, cline[1:], below("/x/", data), linux)},
 		{"darwin", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, slices.Concat(project, user,
-			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/x/", opencode), home, amp, other, cline, below("/h/Library/Application Support/", data), mac)},
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/x/", opencode), home, amp, other, below("/h/.config/", yaml), cline, below("/h/Library/Application Support/", data), mac)},
 	} {
 		var got []string
 		for _, f := range knownConfigs(tt.goos, func(name string) string { return tt.env[name] }) {
