@@ -21,11 +21,11 @@ that their calls are recorded from the client's next start.
 
 Without FILE these configurations are changed where they exist: .mcp.json and
 ~/.claude.json of Claude Code (its projects too), Amazon Q, Amp, Antigravity,
-Claude Desktop, Cline, Codex, Cursor, Gemini CLI, GitHub Copilot, Junie, Kiro,
-LM Studio, opencode, Qwen Code, Roo Code, VS Code, Windsurf and Zed. Any other
-JSON file with "mcpServers", "servers" or "context_servers" can be named, and
-any TOML file with [mcp_servers.NAME]. Servers in YAML, of goose and Continue,
-are only named: edit these files by hand.
+Claude Desktop, Cline, Codex, Crush, Cursor, Factory, Gemini CLI, GitHub
+Copilot, Junie, Kilo Code, Kiro, LM Studio, opencode, Qwen Code, Roo Code, VS
+Code, Windsurf and Zed. Any other JSON file with "mcpServers", "servers" or
+"context_servers" can be named, and any TOML file with [mcp_servers.NAME].
+Servers in YAML, of goose and Continue, are only named: edit these by hand.
 
 Each server's command becomes this program and its old command an argument;
 everything else in the file stays as it is, byte for byte. The change is shown

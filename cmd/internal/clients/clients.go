@@ -110,6 +110,14 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 		{"Junie", ".junie/mcp/mcp.json"},
 		{"Qwen Code", ".qwen/settings.json"},
 		{"Qwen Code", ".qwen/settings.local.json"},
+		{"Crush", "crush.json"},
+		{"Crush", ".crush.json"},
+		{"Crush", ".crush/crush.json"},
+		{"Factory", ".factory/mcp.json"},
+		{"Kilo Code", ".kilo/mcp.json"},
+		{"Kilo Code", ".kilocode/mcp.json"},
+		{"Kilo Code", "kilo.json"},
+		{"Kilo Code", "kilo.jsonc"},
 	}
 	add := func(client, dir string, names ...string) {
 		for _, name := range names {
@@ -153,6 +161,11 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	add("Antigravity", home, ".gemini/config/mcp_config.json", ".gemini/antigravity/mcp_config.json", ".gemini/antigravity-cli/mcp_config.json")
 	add("Junie", home, ".junie/mcp/mcp.json")
 	add("Qwen Code", home, ".qwen/settings.json")
+	add("Crush", xdg, "crush/crush.json")
+	add("Crush", home, ".local/share/crush/crush.json")
+	add("Factory", home, ".factory/mcp.json")
+	add("Kilo Code", home, ".kilocode/mcp.json")
+	add("Kilo Code", xdg, "kilo/kilo.json", "kilo/kilo.jsonc")
 	add("LM Studio", home, ".lmstudio/mcp.json", ".cache/lm-studio/mcp.json")
 	add("goose", dot, "goose/config.yaml")
 	add("Continue", home, ".continue/config.yaml")
@@ -164,6 +177,7 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"} {
 		storage := below(data, editor+"/User/globalStorage")
 		add("Cline", storage, "saoudrizwan.claude-dev/settings/cline_mcp_settings.json")
+		add("Kilo Code", storage, "kilocode.kilo-code/settings/mcp_settings.json")
 		add("Roo Code", storage, "rooveterinaryinc.roo-cline/settings/mcp_settings.json")
 	}
 	add("Claude Desktop", data, "Claude/claude_desktop_config.json")
@@ -180,6 +194,7 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 		add("Claude Code", system, "claude-code/managed-mcp.json")
 	}
 	add("Codex", "/etc/codex", "config.toml", "managed_config.toml")
+	add("Crush", "/etc/crush", "crush.json")
 	add("opencode", system, "opencode/opencode.json", "opencode/opencode.jsonc")
 	add("Amp", system, "ampcode/managed-settings.json")
 	return files

@@ -506,24 +506,28 @@ func TestVisible(t *testing.T) {
 func TestKnownConfigs(t *testing.T) {
 	project := []string{".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json", ".zed/settings.json",
 		".codex/config.toml", "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".amp/settings.json", ".amp/settings.jsonc",
-		".roo/mcp.json", ".kiro/settings/mcp.json", ".amazonq/mcp.json", ".agents/mcp_config.json", ".junie/mcp/mcp.json", ".qwen/settings.json", ".qwen/settings.local.json"}
+		".roo/mcp.json", ".kiro/settings/mcp.json", ".amazonq/mcp.json", ".agents/mcp_config.json", ".junie/mcp/mcp.json", ".qwen/settings.json", ".qwen/settings.local.json",
+		"crush.json", ".crush.json", ".crush/crush.json", ".factory/mcp.json", ".kilo/mcp.json", ".kilocode/mcp.json", "kilo.json", "kilo.jsonc"}
 	user := []string{"/h/.claude.json", "/h/.cursor/mcp.json", "/h/.gemini/settings.json", "/h/.codeium/windsurf/mcp_config.json"}
 	opencode := []string{"opencode/config.json", "opencode/opencode.json", "opencode/opencode.jsonc"}
 	home := []string{"/h/.opencode/opencode.json", "/h/.opencode/opencode.jsonc"}
 	amp := []string{"/h/.config/amp/settings.json", "/h/.config/amp/settings.jsonc"}
 	other := []string{"/h/.kiro/settings/mcp.json", "/h/.aws/amazonq/mcp.json", "/h/.gemini/config/mcp_config.json", "/h/.gemini/antigravity/mcp_config.json",
-		"/h/.gemini/antigravity-cli/mcp_config.json", "/h/.junie/mcp/mcp.json", "/h/.qwen/settings.json", "/h/.lmstudio/mcp.json", "/h/.cache/lm-studio/mcp.json"}
+		"/h/.gemini/antigravity-cli/mcp_config.json", "/h/.junie/mcp/mcp.json", "/h/.qwen/settings.json"}
+	crush := []string{"/h/.local/share/crush/crush.json", "/h/.factory/mcp.json", "/h/.kilocode/mcp.json"}
+	kilo := []string{"kilo/kilo.json", "kilo/kilo.jsonc"}
+	lm := []string{"/h/.lmstudio/mcp.json", "/h/.cache/lm-studio/mcp.json"}
 	yaml := []string{"goose/config.yaml"}
 	cline := []string{"/h/.continue/config.yaml", "/h/.cline/data/settings/cline_mcp_settings.json"}
-	const asCline, asRoo = "saoudrizwan.claude-dev/settings/cline_mcp_settings.json", "rooveterinaryinc.roo-cline/settings/mcp_settings.json"
+	const asCline, asKilo, asRoo = "saoudrizwan.claude-dev/settings/cline_mcp_settings.json", "kilocode.kilo-code/settings/mcp_settings.json", "rooveterinaryinc.roo-cline/settings/mcp_settings.json"
 	var data []string
 	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"} {
-		data = append(data, editor+"/User/globalStorage/"+asCline, editor+"/User/globalStorage/"+asRoo)
+		data = append(data, editor+"/User/globalStorage/"+asCline, editor+"/User/globalStorage/"+asKilo, editor+"/User/globalStorage/"+asRoo)
 	}
 	data = append(data, "Claude/claude_desktop_config.json", "Code/User/mcp.json", "Code - Insiders/User/mcp.json")
-	linux := []string{"/etc/claude-code/managed-mcp.json", "/etc/codex/config.toml", "/etc/codex/managed_config.toml",
+	linux := []string{"/etc/claude-code/managed-mcp.json", "/etc/codex/config.toml", "/etc/codex/managed_config.toml", "/etc/crush/crush.json",
 		"/etc/opencode/opencode.json", "/etc/opencode/opencode.jsonc", "/etc/ampcode/managed-settings.json"}
-	mac := []string{"/Library/Application Support/ClaudeCode/managed-mcp.json", "/etc/codex/config.toml", "/etc/codex/managed_config.toml",
+	mac := []string{"/Library/Application Support/ClaudeCode/managed-mcp.json", "/etc/codex/config.toml", "/etc/codex/managed_config.toml", "/etc/crush/crush.json",
 		"/Library/Application Support/opencode/opencode.json", "/Library/Application Support/opencode/opencode.jsonc", "/Library/Application Support/ampcode/managed-settings.json"}
 	for _, tt := range []struct {
 		goos string
@@ -533,13 +537,16 @@ func TestKnownConfigs(t *testing.T) {
 		{"linux", nil, slices.Concat(project, linux)},
 		{"darwin", nil, slices.Concat(project, mac)},
 		{"linux", map[string]string{"HOME": "/h"}, slices.Concat(project, user,
-			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/h/.config/", opencode), home, amp, other, below("/h/.config/", yaml), cline, below("/h/.config/", data), linux)},
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/h/.config/", opencode), home, amp, other, []string{"/h/.config/crush/crush.json"}, crush, below("/h/.config/", kilo), lm,
+			below("/h/.config/", yaml), cline, below("/h/.config/", data), linux)},
 		{"linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c", "COPILOT_HOME": "/g", "CODEX_HOME": "/d",
 			"OPENCODE_CONFIG_DIR": "/o", "OPENCODE_CONFIG": "/p/o.json", "AMP_SETTINGS_FILE": "/p/a.json", "CLINE_MCP_SETTINGS_PATH": "/p/c.json"}, slices.Concat(project,
 			[]string{"/c/.claude.json"}, user, []string{"/x/zed/settings.json", "/g/mcp-config.json", "/h/.copilot/mcp-config.json", "/d/config.toml", "/h/.codex/config.toml"},
-			below("/x/", opencode), home, []string{"/o/opencode.json", "/o/opencode.jsonc", "/p/o.json"}, amp, []string{"/p/a.json"}, other, below("/x/", yaml), cline[:1], []string{"/p/c.json"}, cline[1:], below("/x/", data), linux)},
+			below("/x/", opencode), home, []string{"/o/opencode.json", "/o/opencode.jsonc", "/p/o.json"}, amp, []string{"/p/a.json"}, other, []string{"/x/crush/crush.json"}, crush, below("/x/", kilo), lm,
+			below("/x/", yaml), cline[:1], []string{"/p/c.json"}, cline[1:], below("/x/", data), linux)},
 		{"darwin", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, slices.Concat(project, user,
-			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/x/", opencode), home, amp, other, below("/h/.config/", yaml), cline, below("/h/Library/Application Support/", data), mac)},
+			[]string{"/h/.config/zed/settings.json", "/h/.copilot/mcp-config.json", "/h/.codex/config.toml"}, below("/x/", opencode), home, amp, other, []string{"/x/crush/crush.json"}, crush, below("/x/", kilo), lm,
+			below("/h/.config/", yaml), cline, below("/h/Library/Application Support/", data), mac)},
 	} {
 		var got []string
 		for _, f := range knownConfigs(tt.goos, func(name string) string { return tt.env[name] }) {
@@ -569,6 +576,7 @@ func TestScanClients(t *testing.T) {
 		".config/amp/settings.json":        `{"amp.mcpServers":{"i":{"command":"i"}}}`,
 		".mcp.json":                        `{`,
 		".kiro/agents/reviewer.json":       `{"name":"reviewer","mcpServers":{"j":{"command":"j"}}}`,
+		".crush.json":                      `{"mcp":{"k":{"type":"stdio","command":"k","args":["x"]}}}`,
 		".kiro/agents/reviewer.md":         "Review.",
 		".aws/amazonq/agents/default.json": `{"name":"default","tools":["*"]}`,
 		".vscode":                          ``, // no directory, so there is no configuration below it
@@ -595,9 +603,10 @@ func TestScanClients(t *testing.T) {
 		"Cursor .cursor/mcp.json": {{Name: "b"}, {Name: "c", Remote: true}},
 		"Codex " + filepath.Join(home, ".codex/review.config.toml"): {
 			{Name: "e", Env: []string{"C=c"}, Passed: append(slices.Clone(codexVariables), "A", "B")}, {Name: "f", Remote: true, Passed: codexVariables}},
-		"opencode " + filepath.Join(home, ".config/opencode/opencode.jsonc"):  {{Name: "g", Braces: true, Env: []string{"D=d"}}, {Name: "h", Remote: true}},
-		"Amp " + filepath.Join(home, ".config/amp/settings.json"):             {{Name: "i"}},
-		"Kiro .kiro/agents/reviewer.json":                                     {{Name: "j"}},
+		"opencode " + filepath.Join(home, ".config/opencode/opencode.jsonc"): {{Name: "g", Braces: true, Env: []string{"D=d"}}, {Name: "h", Remote: true}},
+		"Amp " + filepath.Join(home, ".config/amp/settings.json"):            {{Name: "i"}},
+		"Crush .crush.json":               {{Name: "k"}},
+		"Kiro .kiro/agents/reviewer.json": {{Name: "j"}},
 		"Amazon Q " + filepath.Join(home, ".aws/amazonq/agents/default.json"): nil,
 		"Claude Code " + filepath.Join(home, ".claude.json"):                  {{Name: "a", Project: "/p", Wrapped: true, Command: "auditproxy", Flags: []string{"--drain", "1s"}, Env: []string{"HOME=/h", "N=1", "GONE="}}},
 	}
