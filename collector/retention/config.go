@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"context"
 	"time"
 
 	"auditproxy/sink/clickhouse"
@@ -39,4 +40,11 @@ func rules(keep clickhouse.Retention) []rule {
 		list = append(list, rule{ruleTenants, tenant, keep})
 	}
 	return list
+}
+
+// exec runs a statement that may read all rows.
+func (c Config) exec(ctx context.Context, doing, format string, args ...any) error {
+	ctx, cancel := c.DB.Long(ctx)
+	defer cancel()
+	return c.DB.Exec(ctx, doing, format, args...)
 }

@@ -8,7 +8,7 @@
 //
 // Of records with evidence it keeps the leaves, so that what stays can be proved.
 //
-// The files, from the top: retention, erase, steps, erasure, leaves, look, hold,
+// The files, from the top: retention, erase, steps, erasure, leaves, log, look, hold,
 // table, erased, config.
 package retention
 
@@ -16,9 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"auditproxy/internal/wait"
@@ -134,7 +132,7 @@ func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
 	if dry {
 		return all, nil
 	}
-	if err := j.purge(ctx, c); err != nil {
+	if err := errors.Join(j.c.finishAll(ctx), j.purge(ctx, c)); err != nil {
 		return all, err
 	}
 	j.success.Set(float64(now.Unix()))
@@ -212,10 +210,6 @@ func (j *Job) removeAll(ctx context.Context, t table, c cutoffs) (removed []Remo
 func (j *Job) find(ctx context.Context, t table, s selection) ([][]Removal, error) {
 	ctx, cancel := j.c.DB.Long(ctx)
 	defer cancel()
-	tenant := "''"
-	if t.tenant != "" {
-		tenant = t.tenant
-	}
 	var found []struct {
 		Partition string    `ch:"p"`
 		Tenant    string    `ch:"whose"`
@@ -224,7 +218,7 @@ func (j *Job) find(ctx context.Context, t table, s selection) ([][]Removal, erro
 		To        time.Time `ch:"last"`
 	}
 	sql := fmt.Sprintf("SELECT _partition_id AS p, toString(%s) AS whose, count() AS n, toDateTime64(min(%s), 6, 'UTC') AS first, toDateTime64(max(%[2]s), 6, 'UTC') AS last FROM %s.%s WHERE %s GROUP BY p, whose ORDER BY p, whose",
-		tenant, t.at, j.c.DB.Name(), t.name, s.where)
+		t.whose(), t.at, j.c.DB.Name(), t.name, s.where)
 	if err := j.c.DB.Conn().Select(ctx, &found, sql); err != nil {
 		return nil, clickhouse.Classify(fmt.Sprintf("looking for old rows of %q", t.name), err)
 	}
@@ -268,7 +262,11 @@ func (j *Job) decide(ctx context.Context, t table, s selection, p []Removal) err
 // in it, leaves entries that are not done; the next run finds what is left and
 // removes it. So does a hold that is added meanwhile: then it is not done.
 func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) (done bool, err error) {
-	if err := j.record(ctx, p, false); err != nil {
+	condition, action := "_partition_id = "+quote(p[0].Partition), "partition"
+	if !p[0].Whole {
+		condition, action = condition+" AND "+s.where, "rows"
+	}
+	if err := j.c.plan(ctx, t, s.cutoffs, p[0].Partition, action, condition); err != nil {
 		return false, err
 	}
 	// Lightweight: rows are gone at once and nothing is rewritten, each day for a
@@ -276,11 +274,7 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) (do
 	doing, partition := fmt.Sprintf("removing old rows of %q", t.name), quote(p[0].Partition)
 	if t.name == "events" {
 		// A crash after it leaves rows and their leaves, which say the same.
-		condition := "_partition_id = " + partition
-		if !p[0].Whole {
-			condition += " AND " + s.where
-		}
-		if err := j.exec(ctx, "keeping the leaves of old records", "%s", keepLeaves(j.c.DB.Name(), condition)); err != nil {
+		if err := j.c.exec(ctx, "keeping the leaves of old records", "%s", keepLeaves(j.c.DB.Name(), condition)); err != nil {
 			return false, err
 		}
 	}
@@ -289,10 +283,10 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) (do
 		if same, err = still(ctx, j.c.DB, s.holds); err != nil || !same {
 			return false, err
 		}
-		err = j.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DROP PARTITION ID %s SETTINGS max_partition_size_to_drop = 0", j.c.DB.Part(t.name), partition)
+		err = j.c.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DROP PARTITION ID %s SETTINGS max_partition_size_to_drop = 0", j.c.DB.Part(t.name), partition)
 	} else {
 		// A hold on a user asks for sessions, so replicas must be allowed to.
-		err = j.exec(ctx, doing, "DELETE FROM ${database}.%s ${on_cluster} IN PARTITION ID %s WHERE %s AND %s SETTINGS lightweight_deletes_sync = 2, allow_nondeterministic_mutations = 1",
+		err = j.c.exec(ctx, doing, "DELETE FROM ${database}.%s ${on_cluster} IN PARTITION ID %s WHERE %s AND %s SETTINGS lightweight_deletes_sync = 2, allow_nondeterministic_mutations = 1",
 			j.c.DB.Part(t.name), partition, s.where, s.holds)
 		if err == nil {
 			same, err = still(ctx, j.c.DB, s.holds)
@@ -306,7 +300,7 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) (do
 		j.c.Log.Info("old rows removed", zap.String("table", t.name), zap.String("partition", r.Partition), zap.String("tenant", r.Tenant),
 			zap.String("rule", r.Rule), zap.Time("before", r.Cutoff), zap.Uint64("rows", r.Rows))
 	}
-	return true, j.record(ctx, p, true)
+	return true, j.c.finish(ctx, t, p[0].Partition, fmt.Sprintf("cutoff = %s AND action = %s", t.cutoff(s.cutoffs), quote(action)))
 }
 
 // purge frees the disk of deleted rows, once for each partition and rule: when no
@@ -330,42 +324,11 @@ func (j *Job) purge(ctx context.Context, c cutoffs) error {
 			continue
 		}
 		t := all[i]
-		err := j.exec(ctx, fmt.Sprintf("freeing the disk of old rows of %q", t.name),
+		err := j.c.exec(ctx, fmt.Sprintf("freeing the disk of old rows of %q", t.name),
 			"ALTER TABLE ${database}.%s ${on_cluster} APPLY DELETED MASK IN PARTITION ID %s SETTINGS mutations_sync = 2", j.c.DB.Part(t.name), quote(p.Partition))
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// record writes entries of retention_log.
-func (j *Job) record(ctx context.Context, list []Removal, done bool) error {
-	now := j.c.Now()
-	doneAt := time.Time{}
-	if done {
-		doneAt = now
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	var values []string
-	for _, r := range list {
-		action := "rows"
-		if r.Whole {
-			action = "partition"
-		}
-		values = append(values, fmt.Sprintf("(%s, %s, %s, %s, %s, %s, %d, fromUnixTimestamp64Micro(%d, 'UTC'), fromUnixTimestamp64Micro(%d, 'UTC'), %s, %s, %s)",
-			quote(r.Table), quote(r.Tenant), literal(r.Cutoff), quote(r.Partition), quote(action), quote(r.Rule), r.Rows,
-			r.From.UnixMicro(), r.To.UnixMicro(), literal(now), literal(doneAt), quote(host)))
-	}
-	return j.exec(ctx, "recording what is removed",
-		"INSERT INTO ${database}.retention_log (table_name, tenant, cutoff, partition, action, rule, row_count, from_ts, to_ts, planned_at, done_at, collector) VALUES %s", strings.Join(values, ", "))
-}
-
-func (j *Job) exec(ctx context.Context, doing, format string, args ...any) error {
-	ctx, cancel := j.c.DB.Long(ctx)
-	defer cancel()
-	return j.c.DB.Exec(ctx, doing, format, args...)
 }

@@ -149,6 +149,7 @@ func TestRetention(t *testing.T) {
 		{"killed", testKilled},
 		{"clocks", testClocks},
 		{"two at once", testTwoAtOnce},
+		{"counted once", testCountedOnce},
 		{"disk", testDisk},
 		{"holds", testHolds},
 		{"holds of sessions", testHoldsOfSessions},
@@ -470,9 +471,66 @@ func testKilled(t *testing.T, f *fixture) {
 			t.Errorf("killed at request %d: %d rows are here and %d in the log, want 3", after, here, logged)
 		}
 		f.want("SELECT uniqExact(hash) FROM (SELECT SHA256(concat(char(0), raw)) AS hash FROM audit.events UNION ALL SELECT toString(hash) FROM audit.leaves)", "3")
-		f.once(f.job())
+		// The next run is one of the next day.
+		f.once(f.aDayLater())
 		f.want(tenants, "\t1")
+		f.want(inLog, "2\t0")
 	}
+}
+
+// inLog is how many records the log says were removed, and how many entries are not done.
+const inLog = "SELECT sum(row_count), countIf(done_at = 0) FROM audit.retention_log FINAL WHERE table_name = 'events'"
+
+// aDayLater returns the job as it is a day later.
+func (f *fixture) aDayLater() *retention.Job {
+	keep := f.keep
+	keep.Events -= day
+	return retention.New(retention.Config{DB: f.db, Keep: keep})
+}
+
+// testCountedOnce: the log counts each record that is removed once, whatever interrupts
+// its removal.
+func testCountedOnce(t *testing.T, f *fixture) {
+	remove := func(db *clickhouse.DB) {
+		t.Helper()
+		if _, err := retention.New(retention.Config{DB: db, Keep: f.keep}).Once(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, at := range map[string]*regexp.Regexp{
+		"before its entry":       regexp.MustCompile(`^POST (?s:.*)INSERT INTO audit.retention_log`),
+		"before its statement":   deletes,
+		"before its entry's end": regexp.MustCompile(`^POST (?s:.*)INSERT INTO audit.retention_log(?s:.*)done_at(?s:.*)FROM audit.retention_log`),
+	} {
+		t.Log("a collector is stopped ", what, ", and another one works until the next day")
+		f.clear()
+		f.call(1, 100*day, "", audit.NewID(time.Now()))
+		f.call(2, 2100*day, "", audit.NewID(time.Now()))
+		remove(f.intercept(at, func() { f.once(f.aDayLater()) }))
+		f.want(inLog, "2\t0")
+	}
+	t.Log("records come late to what was removed today")
+	f.clear()
+	for no := range 3 {
+		f.call(no+1, 100*day, "", audit.NewID(time.Now()))
+		f.once(f.job())
+	}
+	f.want(inLog, "3\t0")
+	t.Log("a part of what was to be removed comes under a hold, and out of it the next day")
+	f.clear()
+	session := audit.NewID(time.Now())
+	f.call(1, 100*day, "", session)
+	f.call(2, 100*day, "", audit.NewID(time.Now()))
+	f.call(2, day, "long", session)
+	var held retention.Hold
+	remove(f.intercept(deletes, func() { held = f.hold(retention.HoldSession, session) }))
+	f.once(f.aDayLater())
+	f.want(inLog, "2\t1")
+	if err := retention.RemoveHold(t.Context(), f.db, held, retention.Removed{At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	f.once(f.aDayLater())
+	f.want(inLog, "2\t0")
 }
 
 // testHolds keeps everything of a session, a user or a tenant, and nothing else.

@@ -10,9 +10,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// undone is the condition on an erasure that was interrupted.
-const undone = "done_at = toDateTime64(0, 3, 'UTC')"
-
 // found is the query for the sessions.
 func (x *eraser) found() string {
 	db, column := x.db.Name(), map[string]string{HoldSession: "session_id", HoldUser: "user"}[x.e.Kind]

@@ -52,23 +52,51 @@ func tables() []table {
 
 // due is the condition on rows that are too old.
 func (t table) due(c cutoffs) string {
-	switch {
-	case t.letters:
-		return t.before(c.letters)
-	case t.tenant == "":
-		return t.before(c.earliest())
-	case len(c.tenants) == 0:
-		return t.before(c.events)
+	if !t.hasOwn(c) {
+		return t.at + " < " + t.cutoff(c)
 	}
-	latest, branches := c.events, ""
-	for _, name := range slices.Sorted(maps.Keys(c.tenants)) {
-		branches += fmt.Sprintf("%s = %s, %s, ", t.tenant, quote(name), literal(c.tenants[name]))
-		if latest.Before(c.tenants[name]) {
-			latest = c.tenants[name]
+	latest := c.events
+	for _, cutoff := range c.tenants {
+		if latest.Before(cutoff) {
+			latest = cutoff
 		}
 	}
 	// The second condition is for partitions and indexes.
-	return fmt.Sprintf("%s < multiIf(%s%s) AND %s", t.at, branches, literal(c.events), t.before(latest))
+	return fmt.Sprintf("%[1]s < %s AND %[1]s < %s", t.at, t.cutoff(c), literal(latest))
+}
+
+// hasOwn reports whether tenants may have a cutoff of their own.
+func (t table) hasOwn(c cutoffs) bool { return !t.letters && t.tenant != "" && len(c.tenants) > 0 }
+
+// whose is the expression of a row's tenant.
+func (t table) whose() string {
+	if t.tenant == "" {
+		return "''"
+	}
+	return t.tenant
+}
+
+// cutoff is the expression of the cutoff of a row, or of an entry of retention_log.
+func (t table) cutoff(c cutoffs) string {
+	if !t.hasOwn(c) {
+		return literal(t.lastCutoff(c))
+	}
+	branches := ""
+	for _, name := range slices.Sorted(maps.Keys(c.tenants)) {
+		branches += fmt.Sprintf("%s = %s, %s, ", t.tenant, quote(name), literal(c.tenants[name]))
+	}
+	return "multiIf(" + branches + literal(c.events) + ")"
+}
+
+// rule is the expression of the key that has the cutoff.
+func (t table) rule(c cutoffs) string {
+	switch {
+	case t.letters:
+		return quote(ruleLetters)
+	case !t.hasOwn(c):
+		return quote(ruleEvents)
+	}
+	return fmt.Sprintf("if(%s IN (%s), %s, %s)", t.tenant, quoted(slices.Sorted(maps.Keys(c.tenants))), quote(ruleTenants), quote(ruleEvents))
 }
 
 // alone is the condition that no row of the same key is kept; "" without a key. It
@@ -80,8 +108,6 @@ func (t table) alone(database string, c cutoffs) string {
 	}
 	return fmt.Sprintf("sipHash64(%[1]s) NOT IN (SELECT sipHash64(%[1]s) FROM %[2]s.%[3]s WHERE NOT (%[4]s))", t.key, database, t.name, t.due(c))
 }
-
-func (t table) before(cutoff time.Time) string { return t.at + " < " + literal(cutoff) }
 
 // cutoffOf returns the cutoff of a tenant's rows, and the key that has its time.
 func (t table) cutoffOf(c cutoffs, tenant string) (time.Time, string) {
