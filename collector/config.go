@@ -45,8 +45,9 @@ type Config struct {
 	Erased func(session string) bool
 
 	// Reached returns, for each place, the offset behind the last one before it of which
-	// the store has a record, a dead letter or a gap; 0 if there is none. nil: what another
-	// program made the group pass is not reported.
+	// the store has a record, a dead letter or a gap; 0 if there is none. Before a place
+	// beyond all offsets it does not know records that came again. nil: what another program
+	// made the group pass is not reported.
 	Reached func(ctx context.Context, places []ingest.Source) ([]uint64, error)
 
 	BatchRows  int           // records in one insert; zero: 50 000

@@ -68,16 +68,17 @@ type fakeStore struct {
 	ids     map[string]bool  // record ids
 	letters map[letterID]ingest.DeadLetter
 	gaps    map[ingest.Gap]bool
-	next    map[brokers.Partition]int64
-	inserts int     // of rows, that succeeded
-	tries   int     // of inserts of rows
-	takes   string  // the tool of rows that a wrong table takes
-	faults  []fault // of the next inserts
-	always  fault   // of all after those
+	next    map[brokers.Partition]int64 // by the first place of each record
+	nextAll map[brokers.Partition]int64 // by all places
+	inserts int                         // of rows, that succeeded
+	tries   int                         // of inserts of rows
+	takes   string                      // the tool of rows that a wrong table takes
+	faults  []fault                     // of the next inserts
+	always  fault                       // of all after those
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[brokers.Partition]int64{}}
+	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[brokers.Partition]int64{}, nextAll: map[brokers.Partition]int64{}}
 }
 
 func (s *fakeStore) fault() fault {
@@ -143,7 +144,7 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 	for i := range rows {
 		s.rows[rows[i].Hash]++
 		s.ids[rows[i].Record.RecordID] = true
-		s.reach(rows[i].Source, rows[i].Source.Offset)
+		s.reach(rows[i].Source, rows[i].Source.Offset, s.rows[rows[i].Hash] == 1)
 	}
 	s.inserts++
 	if f == ackDropped {
@@ -177,15 +178,18 @@ func (s *fakeStore) InsertGaps(_ context.Context, gaps []ingest.Gap) error {
 	for _, g := range gaps {
 		g.Seen = time.Time{}
 		s.gaps[g] = true
-		s.reach(ingest.Source{Topic: g.Topic, Partition: g.Partition}, g.To)
+		s.reach(ingest.Source{Topic: g.Topic, Partition: g.Partition}, g.To, true)
 	}
 	return nil
 }
 
 // reach notes that the store has the offset last of a partition.
-func (s *fakeStore) reach(at ingest.Source, last uint64) {
+func (s *fakeStore) reach(at ingest.Source, last uint64, first bool) {
 	id := brokers.Partition{Topic: at.Topic, Number: int(at.Partition)}
-	s.next[id] = max(s.next[id], int64(last)+1)
+	s.nextAll[id] = max(s.nextAll[id], int64(last)+1)
+	if first {
+		s.next[id] = max(s.next[id], int64(last)+1)
+	}
 }
 
 // Reached is Config.Reached, for offsets that are set forward.
@@ -196,7 +200,11 @@ func (s *fakeStore) Reached(_ context.Context, places []ingest.Source) (next []u
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range places {
-		next = append(next, uint64(min(s.next[brokers.Partition{Topic: p.Topic, Number: int(p.Partition)}], int64(p.Offset))))
+		reached := s.next
+		if p.Offset < 1<<48 {
+			reached = s.nextAll
+		}
+		next = append(next, uint64(min(reached[brokers.Partition{Topic: p.Topic, Number: int(p.Partition)}], int64(p.Offset))))
 	}
 	return next, nil
 }

@@ -409,17 +409,22 @@ func TestNoOffset(t *testing.T) {
 	run("first", 2, first)
 	produce(t, topic, records(6, 5)...)
 	run("second", 7, first) // the store has all that was removed, or reported it
-	produce(t, topic, records(11, 5)...)
+	again := records(11, 5)
+	produce(t, topic, again...)
 	deleteRecords(t, topic, 12)
 	second := ingest.Gap{From: 10, To: 11, Reason: "removed"}
 	run("third", 10, first, second)
+	produce(t, topic, again[2:]...) // as the host ships them again
+	run("third", 10, first, second)
+	deleteRecords(t, topic, 18)
+	run("fourth", 10, first, second)
 	b := cluster.Broker(t)
 	if err := b.DeleteTopic(t.Context(), topic); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the topic is made again", func() bool { return b.CreateTopic(t.Context(), kafkatest.Topic{Name: topic}) == nil })
 	produce(t, topic, records(16, 4)...)
-	run("fourth", 14, first, second, ingest.Gap{From: 15, To: 15, Reason: "log is another"})
+	run("fifth", 14, first, second, ingest.Gap{From: 15, To: 15, Reason: "log is another"})
 }
 
 // TestOffsetWasSet checks that records which another program makes the group pass are a

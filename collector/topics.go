@@ -195,13 +195,52 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 	if err != nil {
 		return err
 	}
+	var none []brokers.Partition // without an offset of the group
 	for i, r := range set {
 		r.reached, r.wasSet = int64(reached[i]), r.next > 0
-		if r.wasSet && r.reached == 0 { // the store has nothing of it, and the brokers may have removed some long ago
+		switch {
+		case !r.wasSet && r.reached > 0:
+			none = append(none, r.Partition)
+		case r.wasSet && r.reached == 0: // the store has nothing of it, and the brokers may have removed some long ago
 			if r.reached, _, err = r.bounds(ctx); err != nil {
 				return err
 			}
 		}
+	}
+	if len(none) == 0 {
+		return nil
+	}
+	return c.reachRepeats(ctx, set, none)
+}
+
+// reachRepeats finds how far partitions without an offset of the group were read, by
+// records too that came again: the store knows these up to the end of a log.
+func (c *consumer) reachRepeats(ctx context.Context, readers []*partition, of []brokers.Partition) error {
+	known, err := c.client.Bounds(ctx, of...)
+	if err != nil {
+		return err
+	}
+	var again []*partition
+	var places []ingest.Source
+	for _, r := range readers {
+		log, ok := known[r.Partition]
+		if log.Err != nil {
+			return log.Err
+		}
+		if ok && r.reached <= log.End && slices.Contains(of, r.Partition) {
+			again = append(again, r)
+			places = append(places, ingest.Source{Topic: r.Topic, Partition: uint32(r.Number), Offset: uint64(log.End)})
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	reached, err := c.reached(ctx, places)
+	if err != nil {
+		return err
+	}
+	for i, r := range again {
+		r.reached = int64(reached[i])
 	}
 	return nil
 }

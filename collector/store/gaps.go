@@ -33,8 +33,9 @@ func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
 }
 
 // Reached returns, for each place in Kafka, the offset behind the last one before it of
-// which a record, a dead letter or a gap is here; 0 if there is none. It reads the
-// places of all records.
+// which a record, a dead letter or a gap is here; 0 if there is none. Of records that came
+// again it knows the first place only, if the place is beyond all offsets of Kafka. It
+// reads the places of all records.
 func (s *Store) Reached(ctx context.Context, places []ingest.Source) ([]uint64, error) {
 	ctx, cancel := s.db.Long(ctx)
 	defer cancel()
@@ -84,8 +85,28 @@ func (s *Store) reachedSQL(places []ingest.Source) (sql string, args []any) {
 		parts = append(parts, fmt.Sprintf("SELECT toString(kafka_topic) AS topic, kafka_partition, max(%s) + 1 AS next FROM %s.%s WHERE %s GROUP BY topic, kafka_partition",
 			t.last, s.db.Name(), t.table, strings.Join(before, " OR ")))
 	}
+	// Of a record that came again, events has the first place only. The others are codes,
+	// see 0015_places.sql: what is read of another topic's is a place at random.
+	var before, topics []string
+	var names []any
+	for _, p := range places {
+		if p.Offset < codeOffsets {
+			first := uint64(p.Partition) * codeOffsets
+			before = append(before, fmt.Sprintf("topic = ? AND place >= %d AND place < %d", first, first+p.Offset))
+			topics, names = append(topics, "?"), append(names, p.Topic)
+		}
+	}
+	if len(before) > 0 {
+		parts = append(parts, fmt.Sprintf(`SELECT topic, toUInt32(intDiv(place, %d)) AS kafka_partition, max(place %% %[1]d) + 1 AS next
+			FROM (SELECT topic, bitXor(arrayJoin(bitmapToArray(places)), cityHash64(topic)) AS place FROM %s.session_states ARRAY JOIN arrayDistinct([%s]) AS topic)
+			WHERE %s GROUP BY topic, kafka_partition`, uint64(codeOffsets), s.db.Name(), strings.Join(topics, ", "), strings.Join(before, " OR ")))
+		args = append(append(args, names...), names...)
+	}
 	return "SELECT topic, kafka_partition, max(next) FROM (" + strings.Join(parts, " UNION ALL ") + ") GROUP BY topic, kafka_partition", args
 }
+
+// codeOffsets is how many offsets of a partition the code of a place tells apart.
+const codeOffsets = 1 << 48
 
 // Completeness counts the gaps in the sessions of the last two days.
 type Completeness struct {

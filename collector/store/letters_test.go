@@ -90,11 +90,17 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 			t.Fatal(err)
 		}
 	}
-	// The letters are at partition 1 too; a record is at 3.
-	if err := s.InsertRows(t.Context(), []ingest.Row{ingesttest.Row(t, ingesttest.Call(1, "list_panes", hour), ingest.Source{Topic: "t", Partition: 3, Offset: 7})}, hour); err != nil {
-		t.Fatal(err)
+	// The letters are at partition 1 too; a record is at 3, and comes again later, also in
+	// another partition. Of its rows the first stays.
+	record := ingesttest.Call(1, "list_panes", hour)
+	for _, at := range []ingest.Source{{Topic: "t", Partition: 3, Offset: 7}, {Topic: "t", Partition: 3, Offset: 20}, {Topic: "t", Partition: 4, Offset: 30}} {
+		if err := s.InsertRows(t.Context(), []ingest.Row{ingesttest.Row(t, record, at)}, hour.Add(time.Duration(at.Offset)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	places := []ingest.Source{{Topic: "t", Partition: 3, Offset: 9}, {Topic: "t", Partition: 3, Offset: 7}, {Topic: "it's", Partition: 3, Offset: 9}, {Topic: "t", Partition: 1, Offset: 10}, {Topic: "t", Partition: 1, Offset: 100}}
+	chdbtest.Query(t, dir, "OPTIMIZE TABLE audit.events FINAL")
+	places := []ingest.Source{{Topic: "t", Partition: 3, Offset: 9}, {Topic: "t", Partition: 3, Offset: 7}, {Topic: "it's", Partition: 3, Offset: 9}, {Topic: "t", Partition: 1, Offset: 10}, {Topic: "t", Partition: 1, Offset: 100},
+		{Topic: "t", Partition: 4, Offset: 31}, {Topic: "t", Partition: 3, Offset: 100}, {Topic: "t", Partition: 3, Offset: 20}, {Topic: "t", Partition: 4, Offset: 30}}
 	next := make([]uint64, len(places))
 	for i, p := range places {
 		one, err := s.Reached(t.Context(), []ingest.Source{p})
@@ -103,7 +109,7 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 		}
 		next[i] = one[0]
 	}
-	if want := []uint64{8, 0, 0, 10, 21}; !slices.Equal(next, want) {
+	if want := []uint64{8, 0, 0, 10, 21, 31, 21, 8, 0}; !slices.Equal(next, want) {
 		t.Errorf("places %v: the store reached %d, want %d", places, next, want)
 	}
 	full := engine(dir, chdb.Writer)
