@@ -70,6 +70,8 @@ func (h home) stored(t *testing.T) (raw []string) {
 
 // A postbox is a receiver by HTTP that fails in several ways.
 type postbox struct {
+	elsewhere string // where it redirects to
+
 	mu    sync.Mutex     // guards all below
 	lines map[string]int // that it has acknowledged, or not
 	posts int
@@ -82,23 +84,48 @@ func (p *postbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = z
 	}
 	text, err := io.ReadAll(body)
+	if p.serve(w, r, string(text), err) {
+		<-r.Context().Done() // until the client waits no longer
+	}
+}
+
+// serve reports whether it gives no answer.
+func (p *postbox) serve(w http.ResponseWriter, r *http.Request, text string, err error) (hangs bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.posts++
+	how := p.posts % 41
 	switch {
 	case err != nil || p.away || p.posts%5 == 1:
 		http.Error(w, "busy", http.StatusServiceUnavailable)
-		return
-	case strings.Contains(string(text), `"tool":"poison"`):
+		return false
+	case strings.Contains(text, `"tool":"poison"`):
 		http.Error(w, "I do not want that", http.StatusBadRequest)
-		return
+		return false
+	case how == 5:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many", http.StatusTooManyRequests)
+		return false
+	case how == 9:
+		http.Redirect(w, r, p.elsewhere, http.StatusPermanentRedirect)
+		return false
+	case len(text) > 64<<10:
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+		return false
 	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		p.lines[strings.TrimSuffix(line, "\n")]++
 	}
-	if p.posts%7 == 1 { // it has taken them, and says that it has not
+	// It has taken them from here on, and does not say so.
+	switch how {
+	case 15, 33:
 		http.Error(w, "failed", http.StatusInternalServerError)
+	case 20:
+		panic(http.ErrAbortHandler) // the connection ends
+	case 28:
+		return true
 	}
+	return false
 }
 
 func (p *postbox) has() map[string]int {
@@ -118,15 +145,22 @@ func TestExportKills(t *testing.T) {
 	}
 	random := newRandom(t)
 	h := newHome(t)
-	box := &postbox{lines: map[string]int{}}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a redirect has sent a request elsewhere, with the headers %v", r.Header)
+	}))
+	t.Cleanup(elsewhere.Close)
+	box := &postbox{lines: map[string]int{}, elsewhere: elsewhere.URL}
 	server := httptest.NewServer(box)
 	t.Cleanup(server.Close)
+	if err := os.WriteFile(filepath.Join(h.dir, "headers"), []byte("Authorization: Bearer hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	flag := h.receivers(t, fmt.Sprintf(`
 receivers:
   - {name: records, format: ndjson, since: 1d, file: {path: %[1]s/records.ndjson, max_size: 256KiB}}
   - {name: events, format: ocsf, alerts: false, since: 1d, file: {path: %[1]s/events.ndjson}}
   - {name: some, format: ndjson, since: 1d, when: 'op.tool == "kill_server"', file: {path: %[1]s/some.ndjson}}
-  - {name: post, format: ndjson, since: 1d, http: {url: %[2]q, gzip: true, timeout: 5s}}
+  - {name: post, format: ndjson, since: 1d, http: {url: %[2]q, gzip: true, timeout: 5s, headers_file: %[1]s/headers}}
   - {name: absent, format: ocsf, since: 1d, http: {url: "http://127.0.0.1:1/", timeout: 1s}}
 `, h.dir, server.URL))
 	w := h.writer(t)

@@ -580,6 +580,45 @@ func TestLatePeriod(t *testing.T) {
 	})
 }
 
+// TestLongPeriod: a receiver that fails in a period of many records gets the first ones
+// once.
+func TestLongPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newFakeStore(), &fakeReceiver{}
+		stop := begin(t, s, "a", map[string]*fakeReceiver{"r": r})
+		wait(t, time.Hour)
+		const queries, each = 2, 50_000
+		from := time.Now().Add(-30 * time.Minute)
+		s.mu.Lock()
+		for i := range uint64(20) {
+			const some = queries * each / 20
+			s.arriveAt(from.Add(time.Duration(i)*time.Second), "s", numbers(i*some, (i+1)*some)...)
+		}
+		s.late = []export.Late{{ID: "1", From: from, Upto: from.Add(time.Minute)}}
+		s.mu.Unlock()
+		sent, failed := map[uint64]int{}, false
+		r.answers(func(_ context.Context, records []receiver.Record) (bool, error) {
+			if !failed && len(sent) > each+each/2 {
+				failed = true
+				return false, errAway
+			}
+			for i := range records {
+				sent[records[i].Record.Seq]++
+			}
+			return true, nil
+		})
+		wait(t, 10*time.Minute)
+		again := 0
+		for _, times := range sent {
+			again += times - 1
+		}
+		if !failed || len(sent) != queries*each || again > each {
+			t.Errorf("failed: %t; of %d records %d were sent, %d of them again, want at most those of a query", failed, queries*each, len(sent), again)
+		}
+		stop()
+	})
+}
+
 // TestLateOfClockAhead has records arrive after the clock was set back that was ahead when
 // the receiver was first served: they are for it.
 func TestLateOfClockAhead(t *testing.T) {
