@@ -3,6 +3,7 @@ package collector
 import (
 	"crypto/tls"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -21,7 +22,9 @@ type Kafka struct {
 	DeadTopic string            // of dead letters; "" for the table alone
 	Tenants   map[string]string // topic: whose records it may hold
 
-	TLS      *tls.Config    // nil: plain text
+	// TLS returns the configuration of a new connection: certificates are replaced while
+	// a collector runs. nil: plain text.
+	TLS      func() *tls.Config
 	SASL     sasl.Mechanism // nil: no login
 	ClientID string         // the client id in brokers' logs
 }
@@ -29,7 +32,7 @@ type Kafka struct {
 // dialer is for the consumer group, transport for everything else. With TLS
 // neither sends anything in clear.
 func (k Kafka) dialer(dial dialFunc) *kafka.Dialer {
-	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DialFunc: dial, TLS: k.TLS.Clone(), SASLMechanism: k.SASL}
+	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DialFunc: dialSecure(dial, k.TLS), SASLMechanism: k.SASL}
 }
 
 func (k Kafka) transport() *kafka.Transport {
@@ -38,7 +41,7 @@ func (k Kafka) transport() *kafka.Transport {
 		topics = append(topics, k.DeadTopic)
 	}
 	return &kafka.Transport{
-		ClientID: k.ClientID, DialTimeout: dialTimeout, TLS: k.TLS.Clone(), SASL: k.SASL,
+		ClientID: k.ClientID, DialTimeout: dialTimeout, Dial: dialSecure(new(net.Dialer).DialContext, k.TLS), SASL: k.SASL,
 		MetadataTopics: topics,
 		MetadataTTL:    time.Second, // age after which leaders are looked up again
 	}

@@ -2,11 +2,36 @@ package collector
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 )
 
 // A dialFunc connects to host:port.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialSecure returns dial with TLS as it is configured at the time; nil: plain text. The
+// client would take the configuration of its start.
+func dialSecure(dial dialFunc, config func() *tls.Config) dialFunc {
+	if config == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		c := config().Clone()
+		if c.ServerName == "" {
+			c.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		secure := tls.Client(conn, c)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return secure, nil
+	}
+}
 
 // dialUntil returns a dialFunc whose connections are closed when until ends;
 // later dials fail. It serves callers that cannot be cancelled: the consumer

@@ -1,6 +1,13 @@
 package main
 
 import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +44,14 @@ func TestBadConnections(t *testing.T) {
 	server := h.serve(t).addr
 	wrong, right := filepath.Join(h.dir, "wrong"), filepath.Join(h.dir, "right")
 	forKafka, forClickHouse := filepath.Join(h.dir, "kafka"), filepath.Join(h.dir, "clickhouse")
-	for file, password := range map[string]string{wrong: "wrong", right: kafkatest.Password, forKafka: "old", forClickHouse: "old"} {
+	oldCA, _, _ := h.certificate(t, "old")
+	other, err := os.ReadFile(oldCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kafkaCA, clickHouseCA := filepath.Join(h.dir, "kafka-ca"), filepath.Join(h.dir, "clickhouse-ca")
+	secure, secureCA := h.secured(t, server)
+	for file, password := range map[string]string{wrong: "wrong", right: kafkatest.Password, forKafka: "old", forClickHouse: "old", kafkaCA: string(other), clickHouseCA: string(other)} {
 		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +74,8 @@ func TestBadConnections(t *testing.T) {
 		{"it says that there is no topic", b.Addr, server, [][]string{{"--kafka-topic", "absent"}}, `topic \"absent\" does not exist: create it, or name another`},
 		{"it says that ClickHouse is not there", b.Addr, nobody, nil, "dial tcp 127.0.0.1:1: connect: connection refused: start ClickHouse there, or set clickhouse.addr to where it runs"},
 		{"it says that ClickHouse does not speak TLS", b.Addr, server, [][]string{{"--clickhouse-tls-enabled"}}, "check that clickhouse.tls.enabled, clickhouse.protocol and the port match"},
+		{"it reads the authority of Kafka again", b.SecureAddr, server, [][]string{{"--kafka-tls-enabled", "--kafka-tls-ca-file", kafkaCA}, login, {right}, {"--log-level", "info"}}, "the broker's certificate is not signed by an authority that is trusted here"},
+		{"it reads the authority of ClickHouse again", b.Addr, secure, [][]string{{"--clickhouse-tls-enabled", "--clickhouse-tls-ca-file", clickHouseCA, "--log-level", "info"}}, "set clickhouse.tls.ca_file to the authority that signed the server's certificate"},
 		{"it reads a password again that Kafka does not take", b.SecureAddr, server, [][]string{ca, login, {forKafka}, {"--log-level", "info"}}, "Kafka does not take this user name and password"},
 		{"it reads a password again that ClickHouse does not take", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", forClickHouse, "--clickhouse-database", "absent"}}, "check clickhouse.user and its password"},
 		{"it says that ClickHouse does not take the password", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", wrong}}, "check clickhouse.user and its password"},
@@ -75,11 +91,25 @@ func TestBadConnections(t *testing.T) {
 			}
 			p := h.collect(t, args...)
 			eventually(t, tt.want, func() bool { return p.stderr.has(tt.want) })
-			for file, then := range map[string]string{forKafka: `"partitions": {"mcp.audit.v1":[0]}`, forClickHouse: "a user with that right has to grant it"} {
+			const reads = `"partitions": {"mcp.audit.v1":[0]}`
+			for file, then := range map[string]string{forKafka: reads, forClickHouse: "a user with that right has to grant it", kafkaCA: reads, clickHouseCA: reads} {
 				if !slices.Contains(args, file) {
 					continue
 				}
-				if err := os.WriteFile(file, []byte(kafkatest.Password), 0o600); err != nil {
+				text := []byte(kafkatest.Password)
+				if from := map[string]string{kafkaCA: b.CAFile, clickHouseCA: secureCA}[file]; from != "" {
+					// As it is while it is written.
+					const said = "a file cannot be read again; what was read of it before counts"
+					if err := os.Truncate(file, 0); err != nil {
+						t.Fatal(err)
+					}
+					eventually(t, said, func() bool { return p.stderr.has(said) })
+					var err error
+					if text, err = os.ReadFile(from); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.WriteFile(file, text, 0o600); err != nil {
 					t.Fatal(err)
 				}
 				eventually(t, then, func() bool { return p.stderr.has(then) })
@@ -89,6 +119,28 @@ func TestBadConnections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// secured serves with TLS what a server does without it, and returns its address and the
+// file of its authority.
+func (h home) secured(t *testing.T, server string) (addr, caFile string) {
+	t.Helper()
+	caFile, key, _ := h.certificate(t, "localhost")
+	pair, err := tls.LoadX509KeyPair(caFile, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: server})
+	s := httptest.NewUnstartedServer(to)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that trust another one
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "localhost:" + port, caFile
 }
 
 // TestNewerSchema checks that a program older than the tables does not touch

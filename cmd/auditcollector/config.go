@@ -19,6 +19,8 @@ import (
 type config struct {
 	values cli.Values // what follows as written, with sources, and the logger's keys
 
+	notRead func(error) // is called when a file cannot be read again; nil: no callback
+
 	brokers []string // none: spools are read
 	topic   string
 	group   string

@@ -192,7 +192,10 @@ func (c config) otlpReceiver(getenv func(string) string) (receiver.Receiver, err
 			}
 		}
 	}
-	secure, tlsErr := renewTLS(c.values, "otlp.tls")
+	secure, tlsErr := cli.LoadTLS(c.values, "otlp.tls")
+	if secure != nil {
+		tlsErr = renewClientPair(secure, c.values.String("otlp.tls.cert_file"), c.values.String("otlp.tls.key_file"))
+	}
 	headers, err := readHeaders(c.values.String("otlp.headers_file"))
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 
 	"auditproxy/cmd/internal/cli"
@@ -21,13 +22,21 @@ import (
 type renewed[T any] struct {
 	read func() (T, error)
 
-	mu   sync.Mutex
-	last T // what was read last; guarded by mu
+	failed func(error) // is called when reading begins to fail; nil: no callback
+
+	mu      sync.Mutex // guards all below
+	last    T          // what was read last
+	failing bool
 }
 
-// renew reads a value of files for the first time.
+// renew reads a value of files for the first time. The name of a file that is not
+// configured is "".
 func renew[T any](read func() (T, error), files ...string) (*renewed[T], error) {
 	last, err := read()
+	files = slices.DeleteFunc(files, func(name string) bool { return name == "" })
+	if len(files) == 0 {
+		read = func() (T, error) { return last, nil }
+	}
 	for _, name := range files {
 		if i, err := os.Stat(name); err != nil || !i.Mode().IsRegular() {
 			read = func() (T, error) { return last, nil }
@@ -42,14 +51,21 @@ func (r *renewed[T]) get() T {
 	defer r.mu.Unlock()
 	if err == nil {
 		r.last = value
+	} else if !r.failing && r.failed != nil {
+		r.failed(err)
 	}
+	r.failing = err != nil
 	return r.last
 }
 
 // renewPassword reads the password of a key of cli.PasswordKeys. A file that is empty
 // later is being written.
-func renewPassword(v cli.Values, key string) (*renewed[cli.Secret], error) {
-	r, err := renew(func() (cli.Secret, error) { return cli.LoadPassword(v, key) }, v.String(key+"_file"))
+func renewPassword(v cli.Values, key string, failed func(error)) (*renewed[cli.Secret], error) {
+	file := v.String(key + "_file")
+	r, err := renew(func() (cli.Secret, error) { return cli.LoadPassword(v, key) }, file)
+	if file == "" {
+		return r, err
+	}
 	read := r.read
 	r.read = func() (cli.Secret, error) {
 		s, err := read()
@@ -58,6 +74,7 @@ func renewPassword(v cli.Values, key string) (*renewed[cli.Secret], error) {
 		}
 		return s, err
 	}
+	r.failed = failed
 	return r, err
 }
 
@@ -66,14 +83,15 @@ func renewPair(cert, key string) (*renewed[tls.Certificate], error) {
 	return renew(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(cert, key) }, cert, key)
 }
 
-// renewTLS is cli.LoadTLS for connections that are made for as long as this program
-// runs.
-func renewTLS(v cli.Values, prefix string) (*tls.Config, error) {
-	c, err := cli.LoadTLS(v, prefix)
-	if err != nil || c == nil {
-		return c, err
+// renewTLS returns what cli.LoadTLS does at the time of a connection; nil: plain text.
+func renewTLS(v cli.Values, prefix string, failed func(error)) (func() *tls.Config, error) {
+	r, err := renew(func() (*tls.Config, error) { return cli.LoadTLS(v, prefix) },
+		v.String(prefix+".ca_file"), v.String(prefix+".cert_file"), v.String(prefix+".key_file"))
+	if err != nil || r.last == nil {
+		return nil, err
 	}
-	return c, renewClientPair(c, v.String(prefix+".cert_file"), v.String(prefix+".key_file"))
+	r.failed = failed
+	return r.get, nil
 }
 
 // renewClientPair has c send the certificate that is in the files at the time.

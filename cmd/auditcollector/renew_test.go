@@ -23,6 +23,7 @@ func TestPasswordIsReadAgain(t *testing.T) {
 		{"emptied, to be written", func() error { return os.Truncate(file, 0) }, "two"},
 		{"removed", func() error { return os.Remove(file) }, "two"},
 		{"there again", func() error { return os.WriteFile(file, []byte("three"), 0o600) }, "three"},
+		{"with CR LF", func() error { return os.WriteFile(file, []byte("four\r\n"), 0o600) }, "four"},
 	} {
 		if err := step.change(); err != nil {
 			t.Fatal(err)
@@ -89,7 +90,7 @@ func loadPassword(t *testing.T, file, text string) func() string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := renewPassword(cfg.values, "clickhouse.password")
+	r, err := renewPassword(cfg.values, "clickhouse.password", cfg.notRead)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func (c config) reviewer() (clickhouse.Config, error) {
 	if err != nil || c.review.user == "" {
 		return cc, err
 	}
-	password, err := renewPassword(c.values, "review.password")
+	password, err := renewPassword(c.values, "review.password", c.notRead)
 	cc.User, cc.CurrentPassword = c.review.user, func() string { return password.get().Reveal() }
 	return cc, err
 }

@@ -72,6 +72,9 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		}
 	}
 	log := cfg.logger(a)
+	cfg.notRead = func(err error) {
+		log.Warn("a file cannot be read again; what was read of it before counts", zap.Error(err))
+	}
 	store, err := cfg.store()
 	if err != nil {
 		return err
@@ -325,15 +328,14 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 
 // kafka returns how to reach the brokers. It does not connect.
 func (c config) kafka() (collector.Kafka, error) {
-	tls, tlsErr := renewTLS(c.values, "kafka.tls")
-	password, err := renewPassword(c.values, "kafka.sasl.password")
+	tls, tlsErr := renewTLS(c.values, "kafka.tls", c.notRead)
+	password, err := renewPassword(c.values, "kafka.sasl.password", c.notRead)
 	if err := errors.Join(tlsErr, err); err != nil {
 		return collector.Kafka{}, err
 	}
 	access := func() kafka.Access {
-		return kafka.Access{
+		a := kafka.Access{
 			Brokers: c.brokers,
-			TLS:     tls,
 			Login: kafka.Login{
 				Mechanism: c.values.String("kafka.sasl.mechanism"),
 				User:      c.values.String("kafka.sasl.username"),
@@ -341,6 +343,10 @@ func (c config) kafka() (collector.Kafka, error) {
 			},
 			ClientID: "auditcollector",
 		}
+		if tls != nil {
+			a.TLS = tls()
+		}
+		return a
 	}
 	first := access()
 	if err := first.Validate(); err != nil {

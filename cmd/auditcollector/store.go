@@ -76,8 +76,8 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 			KeepFree:     keepFree(c.localDir),
 		}
 	} else {
-		tls, tlsErr := renewTLS(c.values, "clickhouse.tls")
-		password, err := renewPassword(c.values, "clickhouse.password")
+		tls, tlsErr := renewTLS(c.values, "clickhouse.tls", c.notRead)
+		password, err := renewPassword(c.values, "clickhouse.password", c.notRead)
 		if err := errors.Join(tlsErr, err); err != nil {
 			return clickhouse.Config{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
 		}

@@ -23,7 +23,7 @@ type Config struct {
 	Cluster  Cluster
 	User     string
 	Password string
-	TLS      *tls.Config // nil: plain text
+	TLS      func() *tls.Config // of a new connection; nil: plain text
 
 	// CurrentPassword returns the password of a new connection, as of a file that is
 	// replaced at times. nil: Password.
@@ -55,7 +55,6 @@ func (c Config) options() *clickhouse.Options {
 		Addr: c.Addrs,
 		// Not c.Database: Migrate may have to create it.
 		Auth:         clickhouse.Auth{Database: "default", Username: c.User, Password: c.Password},
-		TLS:          c.TLS,
 		DialContext:  c.Dial,
 		DialTimeout:  min(c.Timeout, 10*time.Second),
 		ReadTimeout:  c.Timeout,
@@ -82,6 +81,9 @@ func (c Config) options() *clickhouse.Options {
 	}
 	c.Cluster.write(o.Settings)
 	o.DialStrategy = c.dial
+	if c.TLS != nil {
+		o.TLS = c.TLS()
+	}
 	if c.HTTP {
 		o.Protocol = clickhouse.HTTP
 		o.TransportFunc = untilDeadline
@@ -92,19 +94,21 @@ func (c Config) options() *clickhouse.Options {
 	return o
 }
 
-// dial connects with the password of the time. With HTTP it is without the settings of
+// dial connects with the password and the certificates of the time. With HTTP it is without the settings of
 // the caller: the driver sends its own query over it, in plain text, and with an
 // insert's "decompress" the server cannot read that.
 func (c Config) dial(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
 	if c.HTTP {
 		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
 	}
+	current := *o
 	if c.CurrentPassword != nil {
-		current := *o
 		current.Auth.Password = c.CurrentPassword()
-		o = &current
 	}
-	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
+	if c.TLS != nil {
+		current.TLS = c.TLS()
+	}
+	return clickhouse.DefaultDialStrategy(ctx, id, &current, dial)
 }
 
 // untilDeadline has a deadline of the context replace the timeout for reading, as

@@ -72,7 +72,7 @@ func remedy(err error) string {
 	case errors.Is(err, context.Canceled):
 		return ""
 	case errors.As(err, &authority):
-		return "set clickhouse.tls.ca_file to the authority that signed the server's certificate, and restart, since this file is read at the start"
+		return "set clickhouse.tls.ca_file to the authority that signed the server's certificate"
 	case errors.As(err, &invalid):
 		return "renew the server's certificate, or correct the clock of this host"
 	case errors.As(err, &name):

@@ -47,7 +47,7 @@ func TestExplain(t *testing.T) {
 		{"a server that hangs up", request(io.EOF), "EOF: the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not match"},
 		{"another server", fmt.Errorf("server hello: %w", &clickhouse.HTTPError{StatusCode: 404, Err: errors.New("response body: \"<html>\"")}),
 			"[HTTP 404] response body: \"<html>\": check that clickhouse.tls.enabled, clickhouse.protocol and the port match"},
-		{"an authority that nobody knows", request(x509.UnknownAuthorityError{}), "x509: certificate signed by unknown authority: set clickhouse.tls.ca_file to the authority that signed the server's certificate, and restart, since this file is read at the start"},
+		{"an authority that nobody knows", request(x509.UnknownAuthorityError{}), "x509: certificate signed by unknown authority: set clickhouse.tls.ca_file to the authority that signed the server's certificate"},
 		{"a certificate that has ended", request(x509.CertificateInvalidError{Reason: x509.Expired, Detail: "then"}),
 			"x509: certificate has expired or is not yet valid: then: renew the server's certificate, or correct the clock of this host"},
 		{"a wrong password", &clickhouse.Exception{Code: 516, Message: "no"}, "code: 516, message: no: check clickhouse.user and its password"},
