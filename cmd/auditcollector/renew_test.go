@@ -24,6 +24,8 @@ func TestPasswordIsReadAgain(t *testing.T) {
 		{"removed", func() error { return os.Remove(file) }, "two"},
 		{"there again", func() error { return os.WriteFile(file, []byte("three"), 0o600) }, "three"},
 		{"with CR LF", func() error { return os.WriteFile(file, []byte("four\r\n"), 0o600) }, "four"},
+		{"with the mark of an editor of Windows", func() error { return os.WriteFile(file, []byte("\ufefffive\r\n"), 0o600) }, "five"},
+		{"the mark alone", func() error { return os.WriteFile(file, []byte("\ufeff"), 0o600) }, "five"},
 	} {
 		if err := step.change(); err != nil {
 			t.Fatal(err)

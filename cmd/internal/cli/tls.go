@@ -46,7 +46,8 @@ func (f TLSFiles) Load(prefix string) (*tls.Config, error) {
 }
 
 // LoadPassword returns the value of key or, if that is empty, the content of
-// the file that key+"_file" names, without a line feed at its end.
+// the file that key+"_file" names, without a line feed at its end and without the
+// mark of its encoding that some editors write.
 func LoadPassword(v Values, key string) (Secret, error) {
 	s, name := v.Secret(key), v.String(key+"_file")
 	if s.Reveal() != "" || name == "" {
@@ -56,5 +57,5 @@ func LoadPassword(v Values, key string) (Secret, error) {
 	if err != nil {
 		return Secret{}, fmt.Errorf("reading %s_file: %w", key, err)
 	}
-	return newSecret(strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")), nil
+	return newSecret(strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r"), "\ufeff")), nil
 }
