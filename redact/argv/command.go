@@ -13,6 +13,7 @@ import (
 
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // A Form is where in an argument its secret is.
@@ -195,9 +196,9 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 		}
 	}
 	if len(w) <= 64 && string(w) != "/snmp" { // of MikroTik: its words are a path
-		base := w[bytes.LastIndexAny(w, "/=")+1:] // ProxyCommand=sshpass
+		base := w[bytes.LastIndexAny(w, "/=#")+1:] // ProxyCommand=sshpass, R1#enable
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") && c.Programs&secondWord == 0 && (c.rule == nil || p&(flagUse|verbUse|usesNow) == 0 || !rules()[string(base)].plain) {
+		if p := programOf(base) &^ notPrograms; p != 0 && (c.Programs&p != p || c.rule != nil && c.rule.told && p&(verbUse|usesNow) != 0 && !rules()[string(base)].told) && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") && c.Programs&secondWord == 0 && (c.Programs == 0 || string(base) != "set") && (c.rule == nil || p&(flagUse|verbUse|usesNow) == 0 || !rules()[string(base)].plain) {
 			c.Programs |= p
 			if c.arguments != 0 { // it may be an argument of that name
 				c.seen++
@@ -374,6 +375,7 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 			case c.arguments>>c.seen&1 == 0:
 			case c.arguments&behindColon != 0:
 				return AfterColon, 0
+			case c.rule.told && prose.IsPlain(w):
 			case c.rule.plain:
 				return LastWord, 0
 			default:

@@ -281,7 +281,7 @@ func WordAt(text []byte, i int) Programs {
 		}
 		return p
 	}
-	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && text[i-1] != '+' && !lex.IsWordBreak(text[i-1]) {
+	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && text[i-1] != '+' && text[i-1] != '#' && !lex.IsWordBreak(text[i-1]) {
 		return 0
 	}
 	to := i

@@ -220,7 +220,12 @@ ldapadd ldapsearch ldapmodify ldapdelete|-y<|
 jq yq|--arg@ --argjson@|
 ` +
 	// The configuration of routers.
-	`enable username||secret:1 password:1 sha256:1 sha512:1
+	`enable||secret:1 password:1 sha256:1 sha512:1 level:2
+username||secret:1 password:1 sha256:1 sha512:1
+set||password:1 passwd:1 passphrase:1 psksecret:1 secret:1 user-secret:1 private-key:1 plaintext-password:1 preshared-key:1
+ip aaa-server||password:1 key:1
+standby glbp||authentication:1 text:1
+authentication||key:1
 neighbor||password:1
 snmp||community:1
 snmp-server||community:1 2c:1 md5:1 sha:1 des:1 3des:1 aes:2
@@ -275,7 +280,11 @@ func eachUse(yield func(use) bool) {
 
 // plainWords are names of programs that prose has too: they start their line,
 // and a secret behind them ends it or looks like one.
-const plainWords = "pro ua pac stats enable username neighbor realm Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
+const plainWords = "pro ua pac stats realm Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv " + deviceWords
+
+// deviceWords are those of which sentences speak with a word for a secret: what is behind
+// that is none if a sentence about one has it, "set password policy".
+const deviceWords = "enable username neighbor set ip aaa-server standby glbp authentication"
 
 // The marks of flags.
 const (
@@ -297,6 +306,7 @@ type rule struct {
 	flags []flagRule
 	verbs []verbRule
 	plain bool
+	told  bool // a sentence may begin so: see deviceWords
 }
 
 type flagRule struct {
@@ -341,6 +351,9 @@ var rules = sync.OnceValue(func() map[string]*rule {
 		if r := table[name]; r != nil {
 			r.plain = true
 		}
+	}
+	for name := range strings.FieldsSeq(deviceWords) {
+		table[name].told = true
 	}
 	return table
 })

@@ -35,6 +35,26 @@ func behindLogin(t []byte, i int) bool {
 	}
 }
 
+// onLine reports whether the word at i is the first one of its line, in what a router has
+// configured for one of its lines, or behind the prompt for that.
+func onLine(t []byte, i int) bool {
+	start := lineStart(t, i)
+	head := bytes.TrimSpace(t[start:i])
+	if len(head) > 0 {
+		return bytes.HasSuffix(head, []byte("(config-line)#"))
+	}
+	before := t[max(0, start-maxClause):start]
+	at := bytes.LastIndex(before, []byte("line "))
+	if at < 0 || at > 0 && before[at-1] != '\n' {
+		return false
+	}
+	switch kind, _, _ := bytes.Cut(before[at+len("line "):], []byte(" ")); string(kind) {
+	case "vty", "con", "console", "aux", "tty":
+		return true
+	}
+	return false
+}
+
 // belowUser reports whether the two lines before i are the label of a user and
 // its name.
 func belowUser(t []byte, i int) bool {

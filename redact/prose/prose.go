@@ -126,7 +126,7 @@ func codes(t []byte, found []lex.Span) []lex.Span {
 // sentence about it. Package argv has the same condition for a text.
 func isTelling(t []byte, from, to int, kind noun) bool {
 	other := isOther(t[from:to], kind) || kind == password && isOfQuestion(t[from:to])
-	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (other || !lex.IsCompound(t, from)) {
+	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (from < 2 || t[from-1] != '#' || t[from-2] != ')') && (other || !lex.IsCompound(t, from)) {
 		return false
 	}
 	if to < len(t) && !lex.IsWordBreak(t[to]) && t[to] != '\\' && (t[to] != ':' || !other) && t[to] != '?' {
@@ -377,6 +377,8 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 		return false
 	case behindLogin(t, from):
 		return !lex.IsType(w) && isToken(w) && string(w) != "EXPIRE"
+	case onLine(t, from):
+		return isUnusual(w) && (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r')
 	case string(t[from:v.From-1]) == "PASS": // or the result of a test
 		if window := t[max(0, from-2*maxClause):from]; bytes.Contains(window, []byte("USER ")) {
 			return true

@@ -185,7 +185,7 @@ func (f *Finder) behindPrompt(i int) bool {
 	}
 	prompt := bytes.TrimRight(t[from:i], " ")
 	if len(prompt) == 0 || len(prompt) > names.MaxPairName || len(prompt) == i-from {
-		return false
+		return len(prompt) > 0 && prompt[len(prompt)-1] == ')' && t[i] == '#' // of a router
 	}
 	switch last := prompt[len(prompt)-1]; {
 	case bytes.HasSuffix(prompt, []byte("echo")), string(prompt) == "/msg" || string(prompt) == "PRIVMSG":
@@ -195,6 +195,9 @@ func (f *Finder) behindPrompt(i int) bool {
 		return last == '>' || last == ':' || lex.IsDigit(last) && len(tag) < 8 && (bytes.HasSuffix(before, []byte(">")) || bytes.HasSuffix(before, []byte("C:"))) // and a tag
 	case last == '>' || last == ':' || last == '.' || last == '*':
 		return true
+	case last == '#' && len(prompt) > 1: // of a router, too
+		before := prompt[len(prompt)-2]
+		return before == ')' || lex.Classes[before]&lex.IsAlnum != 0
 	}
 	return lex.IsDigit(prompt[len(prompt)-1]) && len(prompt) < 8
 }
