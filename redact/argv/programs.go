@@ -281,6 +281,16 @@ func WordAt(text []byte, i int) Programs {
 		}
 		return p
 	}
+	if i > 0 && text[i-1] == '_' {
+		to := i
+		for to < len(text) && to-i <= maxProgram && lex.Classes[text[to]]&lex.IsName != 0 {
+			to++
+		}
+		if p := programOf(text[i:to]) & (PassWord | ProseWord); p != 0 && prose.MayBeVariable(text, i, to) {
+			return p
+		}
+		return 0
+	}
 	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && text[i-1] != '+' && text[i-1] != '#' && !lex.IsWordBreak(text[i-1]) {
 		return 0
 	}

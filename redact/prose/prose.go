@@ -5,7 +5,7 @@
 // password is wrong", differs only in its words: words has those that say
 // something of a secret and are none.
 //
-// The files, from the top: prose, used, login, secret, clause, words.
+// The files, from the top: prose, variable, used, login, secret, clause, words.
 package prose
 
 import (
@@ -34,6 +34,13 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		w := t[from:i]
 		kind := nounOf(w)
 		if kind == noNoun && (len(w) != len("answer") || !isOfQuestion(w)) {
+			continue
+		}
+		if from > 0 && t[from-1] == '_' {
+			v := lex.Span{}
+			if i, v = ofVariable(t, from, i); v.From < v.To {
+				found = append(found, v)
+			}
 			continue
 		}
 		if kind <= password && !endPhrase(t, from, &i) || w[0] < 0x80 && !isTelling(t, from, i, max(kind, password)) {
@@ -120,6 +127,32 @@ func codes(t []byte, found []lex.Span) []lex.Span {
 			rest = rest[end+1:]
 		}
 	}
+}
+
+// ofVariable finds the secret that a sentence gives the variable whose name ends in the noun
+// t[from:to]: "set DB_PASSWORD to SECRET", "API_TOKEN is SECRET". It returns where to read on.
+func ofVariable(t []byte, from, to int) (int, lex.Span) {
+	first, end := variable(t, from, to)
+	kind := nounOf(t[from:to])
+	if first < 0 || kind == logins {
+		return to, lex.Span{}
+	}
+	v, linked := lex.Span{}, end < len(t) && t[end] == ' ' && isLinked(t[end:])
+	if linked || end < len(t) && t[end] == ' ' && isWith(lastWord(t, first)) {
+		v = told(t, first, end, password)
+		linked = linked || kind == password || LooksSecret(t[v.From:v.To])
+	}
+	if !linked {
+		v.To = v.From
+	}
+	if v.From == v.To {
+		v = used(t, first, end)
+	}
+	w := t[v.From:v.To]
+	if len(w) == 0 || lex.MarkLen(t[v.From:]) > 0 || isName(w) || lex.CountDigits(w) == len(w) && kind == key {
+		return to, lex.Span{}
+	}
+	return max(to, v.To), v
 }
 
 // isTelling reports whether the noun t[from:to] is a word on its own, with a
