@@ -138,7 +138,7 @@ func (p *pass) noteText(name []byte, info nameInfo, i int) secretKind {
 			return secretFile
 		}
 	case names.StatementRole:
-		if s, next := p.readString(i); next > 0 && len(s.Inner) <= maxStatement && p.r.names.Binds(&p.folded, p.decoded(s)) {
+		if p.binds(i) {
 			return boundSecret | boundNamed
 		}
 	case names.ProgramRole:
@@ -148,6 +148,14 @@ func (p *pass) noteText(name []byte, info nameInfo, i int) secretKind {
 			if p.program.Word(word, p.r.names, &p.folded); p.program.Programs != 0 {
 				return lateProgram
 			}
+		}
+	case names.ValueRole: // of PostgreSQL's client for Node.js: {"text":"… $1","values":[…]}
+		if string(name) == "text" && p.binds(i) {
+			return boundSecret
+		}
+	case names.OtherRole:
+		if names.IsLoginCall(name, p.shortText(i)) {
+			return boundSecret
 		}
 	case names.PlainRole:
 		if names.IsKind(name) { // most are not
@@ -173,6 +181,12 @@ func (p *pass) noteText(name []byte, info nameInfo, i int) secretKind {
 		}
 	}
 	return 0
+}
+
+// binds reports whether the string at raw[i] is a statement with a secret among its parameters.
+func (p *pass) binds(i int) bool {
+	s, next := p.readString(i)
+	return next > 0 && len(s.Inner) <= maxStatement && p.r.names.Binds(&p.folded, p.decoded(s))
 }
 
 // hasPrinted reports whether one of the members is a command that prints a secret, and another
@@ -247,14 +261,17 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 		if before.keyLine(t) || p.printed.Line(t, &before.below) {
 			return argv.WholeWord, 0
 		}
-		if n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
+		if n%2 == 0 && !names.IsSource(t) && !names.HoldsValue(t) && p.r.names.IsPairName(&p.folded, t) {
 			before.name = otherName
 			if names.IsVariable(t) {
 				before.name = variableName
 			}
 		}
-		before.set = isSetter(t) || set && len(t) > 0 && t[0] == '-' // set --secret NAME SECRET
-		if set && p.r.names.IsPairName(&p.folded, t) {
+		before.set = isSetter(t) || set && len(t) > 0 && t[0] == '-'                                                                                     // set --secret NAME SECRET
+		if before.user = before.user || n < 2 && len(t) == len("SETUSER") && lex.HasFoldSuffix(t, "SETUSER"); before.user && len(t) > 1 && t[0] == '>' { // of Redis
+			return argv.WholeWord, 0
+		}
+		if before.fields = before.fields || n == 0 && isHash(t); (set || before.fields && name != setName) && p.r.names.IsPairName(&p.folded, t) {
 			before.name = setName
 		}
 		switch n {
@@ -294,12 +311,13 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 // header: least names or more. Two of which the first is a secret's are a pair instead,
 // unless one is enough.
 func (p *pass) header(i, least int) (columns uint64) {
-	n := 0
+	n, first, field := 0, i, false // field: the last one is no secret's name, but one
 	for i, more := p.raw.First(i); more && n < 64; i, more = p.raw.Next(i, ']') {
 		t := p.shortText(i)
 		if len(t) == 0 || !isLetters(t) && !p.isField(t) {
 			return 0
 		}
+		field = p.isField(t)
 		if p.r.names.IsPairName(&p.folded, t) {
 			columns |= 1 << n
 		}
@@ -308,10 +326,22 @@ func (p *pass) header(i, least int) (columns uint64) {
 			return 0
 		}
 	}
-	if n < least || n == 2 && least == 2 && columns&1 != 0 {
+	if n < least || n == 2 && least == 2 && columns&1 != 0 && !(field && p.startsRows(first)) {
 		return 0
 	}
 	return columns
+}
+
+// startsRows reports whether the list at raw[i], whose first element is the name of a secret
+// and the second one of something else, is a header rather than a pair: the next list has no
+// name.
+func (p *pass) startsRows(i int) bool {
+	i, more := p.raw.Next(p.raw.Skip(i), ']')
+	if i < 0 || !more || p.raw[i] != '[' {
+		return false
+	}
+	i, more = p.raw.First(i)
+	return more && p.raw[i] == '"' && !p.isField(p.shortText(i))
 }
 
 // isLetters reports whether t is of letters and underscores only, as most names of
@@ -329,12 +359,14 @@ func isLetters(t []byte) bool {
 
 // A listState is what the elements before one say of it.
 type listState struct {
-	name  listName // of the last one
-	set   bool     // the last one sets what the next one names
-	login bool     // the first two are the name and the value of a login: others follow
-	key   bool     // one of them starts a PEM block, and none ends it
-	below bool     // they are lines of a terminal, and the last command prints a secret
-	last  int      // where the last one starts
+	name   listName // of the last one
+	set    bool     // the last one sets what the next one names
+	fields bool     // the first one sets several names
+	user   bool     // one of the first ones sets a user of Redis
+	login  bool     // the first two are the name and the value of a login: others follow
+	key    bool     // one of them starts a PEM block, and none ends it
+	below  bool     // they are lines of a terminal, and the last command prints a secret
+	last   int      // where the last one starts
 }
 
 // keyLine reports whether the string t is a line of a PEM block that starts in an
@@ -394,10 +426,39 @@ const (
 // isSetter reports whether t is a command that has a name and a value behind it.
 func isSetter(t []byte) bool {
 	switch string(t) {
-	case "set", "put", "setenv", "set-env", "write", "export", "config:set":
+	case "set", "SET", "put", "setenv", "set-env", "write", "export", "config:set":
 		return true
 	}
 	return false
+}
+
+// isHash reports whether t is a command of Redis that has several names and values behind it.
+func isHash(t []byte) bool {
+	switch string(t) {
+	case "HSET", "HMSET", "HSETNX", "MSET", "MSETNX", "hset", "hmset", "mset":
+		return true
+	}
+	return false
+}
+
+// ofMember returns the program that a member's name says its list is the arguments of:
+// {"mysql_args":["-pSECRET"]}, {"vault":["login","SECRET"]}.
+func (p *pass) ofMember(name []byte) (c argv.Command) {
+	if len(name) > names.MaxPairName {
+		return c
+	}
+	word := bytes.ReplaceAll(name, []byte("_"), []byte("-"))
+	c.Word(word, p.r.names, &p.folded)
+	if at := bytes.LastIndexByte(word, '-'); at > 0 && c.Programs == 0 {
+		switch string(word[at+1:]) {
+		case "args", "argv", "arguments", "cmd", "command", "flags", "options", "opts", "params":
+			c.Word(word[:at], p.r.names, &p.folded)
+		}
+	}
+	if c.IsPlain() {
+		return argv.Command{}
+	}
+	return c
 }
 
 // lastIn reports whether the string at raw[i] is the last element of its list.

@@ -108,8 +108,15 @@ func (p *pass) object(i, depth int, as reading) int {
 		if p.program.Programs != 0 && p.raw[value] == '"' && names.IsArguments(name) {
 			p.scan.Program = p.program
 		}
+		named := p.r.strict && p.raw[value] == '[' && p.program.Programs == 0 && info.class == names.Clear
+		if named {
+			p.program = p.ofMember(name)
+		}
 		next := p.member(&m, name, info, value, depth, as)
 		p.scan.Program = argv.Command{}
+		if named {
+			p.program = argv.Command{}
+		}
 		if next < 0 {
 			return -1
 		}

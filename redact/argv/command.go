@@ -225,6 +225,12 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 	return c.argument(w, n, f)
 }
 
+// IsPlain reports whether the last program is one whose name is a word of prose, too.
+func (c *Command) IsPlain() bool { return c.rule != nil && c.rule.plain }
+
+// IsTold reports whether the last program is one of deviceWords.
+func (c *Command) IsTold() bool { return c.rule != nil && c.rule.told }
+
 // User reads the next word of a list, as Word does, and reports whether it is the secret of
 // a program that is in no table.
 func (c *Command) User(w []byte) bool { return c.user.next(w) }

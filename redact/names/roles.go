@@ -78,16 +78,16 @@ var roleTable = sync.OnceValue(func() *wordlist.Table {
 			"attribute attr setting keyname key_name envname env_name identifier id label option question prompt", // NameRole
 		"value val v values data content contents default defaultvalue default_value fallback current currentvalue new newvalue new_value "+
 			"old oldvalue old_value stringvalue string_value valuestring rawvalue raw_value raw plaintext plain payload text string "+
-			"secretvalue input_text body to set arg argument answer fill response reply", // ValueRole
+			"secretvalue input_text body to set arg argument answer fill response reply chars characters keystrokes entry phrase typed", // ValueRole
 		"type kind ref in role description required enabled format namespace order sort direction op operator example "+
 			"schema action tool output scope version title readonly mode optional hidden index count url resourcetype color icon size "+
 			"state status owner assignee priority milestone level table", // PlainRole
-		"command cmd program executable exe bin binary file",                                    // ProgramRole
-		"path file_path filepath filename file_name mount_path parent",                          // PathRole
-		"sql query statement stmt sql_query sqlquery",                                           // StatementRole
-		"secret is_secret issecret sensitive is_sensitive issensitive masked",                   // FlagRole
-		"secret_name secretname secret_id secretid secret_path secretpath vault_path vaultpath", // SecretRole
-		"selector locator css xpath element",                                                    // FieldRole
+		"command cmd program executable exe bin binary file",                                                                        // ProgramRole
+		"path file_path filepath filename file_name mount_path parent",                                                              // PathRole
+		"sql query statement stmt sql_query sqlquery query_text querytext command_text commandtext sql_text sqltext raw_sql rawsql", // StatementRole
+		"secret is_secret issecret sensitive is_sensitive issensitive masked",                                                       // FlagRole
+		"secret_name secretname secret_id secretid secret_path secretpath vault_path vaultpath",                                     // SecretRole
+		"selector locator css xpath element",                                                                                        // FieldRole
 		"card cards card_details carddetails card_data carddata card_info cardinfo card_type cardtype card_brand cardbrand cardholder card_holder "+
 			"cardholdername cardholder_name name_on_card nameoncard cvc cvc2 cvv cvv2 cvn csc card_code cardcode security_code securitycode "+
 			"exp_month exp_year expmonth expyear expiry_month expiry_year expirymonth expiryyear expiration_month expiration_year expirationmonth "+
@@ -240,20 +240,47 @@ func IsSecretObject(name, value []byte) bool {
 	return false
 }
 
-// Mentions reports whether one of the words of a selector or a description is the name of
-// a secret: "input[name=password]", "the password field".
+// Mentions reports whether one of the words of a selector or a description, or two of them,
+// are the name of a secret: "input[name=password]", "the API key field".
 func (n *Classifier) Mentions(f *Folded, t []byte) bool {
+	before := -1 // where the word before starts, if only a space is between
 	for i := 0; i < len(t); {
 		from := i
 		for i < len(t) && (lex.Classes[t[i]]&lex.IsAlnum != 0 || t[i] == '_' || t[i] == '-') {
 			i++
 		}
-		if i-from > 2 && n.IsPairName(f, t[from:i]) {
+		if i-from > 2 && n.IsPairName(f, t[from:i]) || before >= 0 && i > from && n.IsPairName(f, t[before:i]) {
 			return true
+		}
+		if before = -1; i > from && i < len(t) && t[i] == ' ' {
+			before = from
 		}
 		i++
 	}
 	return false
+}
+
+// IsLoginCall reports whether a member names, by its value, a function that is given the
+// password of a user: {"method":"login","params":["ann","SECRET"]}.
+func IsLoginCall(name, value []byte) bool {
+	switch string(name) {
+	case "method", "function", "fn", "procedure", "rpc":
+	default:
+		return false
+	}
+	value = value[bytes.LastIndexAny(value, "./:")+1:]
+	for _, login := range [...]string{"login", "logon", "signin", "sign_in", "authenticate"} {
+		if len(value) == len(login) && lex.HasFoldSuffix(value, login) {
+			return true
+		}
+	}
+	return false
+}
+
+// HoldsValue reports whether t has a value of its own behind a name: NAME=VALUE.
+func HoldsValue(t []byte) bool {
+	at := bytes.IndexAny(t, "=:")
+	return at > 0 && len(bytes.TrimSpace(t[at+1:])) > 0
 }
 
 // IsManifest reports whether t has "kind: Secret", as YAML or as JSON.

@@ -11,7 +11,8 @@ import (
 func IsBound(name []byte) bool {
 	var buf [maxRole]byte
 	switch string(lowered(&buf, name)) {
-	case "params", "parameters", "args", "arguments", "values", "bindings", "binds", "bind", "data", "parameter_values", "sql_params", "rows", "variables":
+	case "params", "parameters", "args", "arguments", "values", "bindings", "binds", "bind", "data", "parameter_values", "sql_params", "rows", "variables",
+		"vars", "bind_vars", "bindvars", "bind_variables", "bind_params", "query_params", "queryparams", "replacements", "placeholders", "substitutions", "inputs", "batch":
 		return true
 	}
 	return false
@@ -77,6 +78,8 @@ func compared(b []byte) []byte {
 		default:
 			return nil
 		}
+	} else if at := len(b) - len(rest); at > 1 && b[at-1] == ':' && b[at-2] != ':' {
+		rest = b[at-1:] // =:name
 	}
 	rest = bytes.TrimLeft(rest, " ")
 	n := 0

@@ -115,6 +115,9 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			reader = w[0]
 		}
 		c.Reads = c.Reads || reader == 'p' && (string(w) == "-h" || string(w) == "-H")
+		if before == 0 && c.IsTold() && !lex.StartsLine(t, from) && !f.behindPrompt(from) {
+			c = argv.Command{} // a word of a sentence
+		}
 		if before == 0 && c.Programs != 0 {
 			began = from
 			if quote != 0 && (i == len(t) || t[i] != quote) { // sh -c "mysql …", not ["mysql", …]
