@@ -304,10 +304,15 @@ func WordAt(text []byte, i int) Programs {
 	p := programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
 	if p == 0 && to-i > 1 && text[to-1] == ':' { // "credentials: ann / SECRET"
 		to--
-		p = programOf(text[i:to]) & ProseWord
+		if p = programOf(text[i:to]) & (ProseWord | PassWord); i == 0 || text[i-1] != '/' { // but "user/password: ann / SECRET"
+			p &= ProseWord
+		}
 	} else if p == 0 && to-i > 1 && text[to-1] == '?' { // "Password? SECRET"
 		to--
 		p = programOf(text[i:to]) & (ProseWord | PassWord)
+	} else if p == 0 && to-i > 1 && text[to-1] == '.' { // use SECRET as the password.
+		to--
+		p = programOf(text[i:to]) & PassWord
 	}
 	if p&ProseWord != 0 && !prose.Follows(text[to:min(len(text), to+16)]) && (i == 0 || text[i-1] != ' ' || !prose.IsRole(text, i)) {
 		p &^= ProseWord

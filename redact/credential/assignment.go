@@ -138,6 +138,12 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 		return s.prompted(i)
 	}
+	if v := prose.Second(s.text, first, i+1); v.From < v.To {
+		if lex.MarkLen(s.text[v.From:]) > 0 {
+			return lex.Span{}
+		}
+		return v
+	}
 	if about.IsOther(name, s.text[i:]) || about.IsParsed(s.text, first, i) {
 		return lex.Span{}
 	}

@@ -60,11 +60,26 @@ func (s *Scanner) prompted(i int) lex.Span {
 	if t[i] == '=' && bytes.HasPrefix(head, []byte("PASSWORD ")) && bytes.Count(head, []byte(" ")) == 1 && prose.LooksSecret(t[v.From:v.To]) { // of Elasticsearch: PASSWORD elastic = SECRET
 		return v
 	}
+	if made := madeBefore(head); made > 0 && prose.LooksSecret(t[v.From:v.To]) && !lex.IsDigit(t[v.From]) {
+		head, explained = head[:made], true
+	}
 	named := explained && s.sensitiveName(head[bytes.LastIndexByte(head, ' ')+1:], names.NoWhole|names.AtEnd)
-	if !named && !s.isPrompt(head) || about.IsReport(head) || about.IsState(head, t[v.From:v.To]) {
+	if !named && !s.isPrompt(head) && !s.isRepeated(head, to-len(head)) || about.IsReport(head) || about.IsState(head, t[v.From:v.To]) {
 		return lex.Span{}
 	}
 	return v
+}
+
+// madeBefore returns where the participle starts that head ends in, of a secret that has been
+// made: "API key created". 0 for none.
+func madeBefore(head []byte) int {
+	head = bytes.TrimSuffix(head, []byte(" successfully"))
+	for _, made := range [...]string{" created", " generated", " issued"} {
+		if bytes.HasSuffix(head, []byte(made)) {
+			return len(head) - len(made)
+		}
+	}
+	return 0
 }
 
 // isClose reports whether what is at the colon at i, behind a name of several words, looks
@@ -79,7 +94,12 @@ func (s *Scanner) isClose(i int) bool {
 	if n := bytes.IndexAny(w, " \t\r\n:\"'"); n >= 0 {
 		w = w[:n]
 	}
-	return prose.LooksSecret(w)
+	if prose.LooksSecret(w) {
+		return true
+	}
+	head = t[max(0, i-maxPrompt):i] // of OpenSSL: Enter PEM pass phrase:SECRET
+	head = head[bytes.LastIndexByte(head, '\n')+1:]
+	return bytes.HasPrefix(head, []byte("Enter ")) || bytes.HasPrefix(head, []byte("Verifying - Enter "))
 }
 
 // several finds the codes, or the words of a wallet, behind the colon at i.
@@ -222,13 +242,27 @@ func (s *Scanner) isPrompt(head []byte) bool {
 		for i < len(head) && lex.Classes[head[i]]&lex.IsAlnum != 0 {
 			i++
 		}
-		if i-run < 2 || !argv.WordStarts.Has(head[run:i]) || argv.WordAt(head, run)&argv.PassWord == 0 {
+		if i-run < 2 || (!argv.WordStarts.Has(head[run:i]) || argv.WordAt(head, run)&argv.PassWord == 0) && !lex.HasFoldSuffix(head[:i], "pass phrase") {
 			continue
 		}
 		switch rest := head[i:]; {
 		case len(rest) == 0, bytes.HasPrefix(rest, []byte(" for ")), bytes.HasPrefix(rest, []byte(" again")):
 			return true
 		}
+	}
+	return false
+}
+
+// isRepeated reports whether head, a line from i on, asks again for what the line before has
+// asked for: "Enter it again".
+func (s *Scanner) isRepeated(head []byte, i int) bool {
+	if n := len(s.found); n == 0 || i == 0 || len(bytes.TrimRight(s.text[s.found[n-1].To:max(s.found[n-1].To, i)], "\r\n\"'")) > 0 || s.found[n-1].To > i {
+		return false
+	}
+	switch string(bytes.ToLower(head)) {
+	case "enter it again", "enter again", "type it again", "type again", "again", "once again", "once more", "repeat", "repeat it", "please repeat", "retype", "retype it", "re-type", "re-enter", "reenter",
+		"re-enter it", "confirm", "confirm it", "please confirm", "verify", "verifying", "verification", "enter same again":
+		return true
 	}
 	return false
 }

@@ -115,6 +115,10 @@ func (r *Reader) Value(i int) lex.Span {
 	}
 	to := lex.CredentialEnd(whole, i)
 	r.left -= to - i // the next call of spend, or Find at the end, acts on it
+	if separator == ':' {
+		from, end := enclosed(t[i:to])
+		i, to = i+from, i+end
+	}
 	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		if isDefault(t[i : to-1]) {
 			return r.Quoted(to, 0)
@@ -303,6 +307,28 @@ func markupLen(b []byte) int {
 		n += end + 1
 	}
 	return n
+}
+
+// enclosed returns where the text starts and ends that the tags of HTML in b enclose:
+// <b>SECRET</b>, SECRET</li><li>Host:
+func enclosed(b []byte) (from, to int) {
+	to = len(b)
+	for _, tag := range [...]string{"</", "<br"} {
+		if n := bytes.Index(b, []byte(tag)); n > 0 && n+len(tag) < len(b) && bytes.IndexByte(b[n:], '>') > 0 {
+			to = min(to, n)
+		}
+	}
+	if to == len(b) {
+		return 0, to
+	}
+	for from+1 < to && b[from] == '<' && 'a' <= b[from+1] && b[from+1] <= 'z' {
+		n := bytes.IndexByte(b[from:to], '>')
+		if n < 0 || from+n+1 == to {
+			break
+		}
+		from += n + 1
+	}
+	return from, to
 }
 
 // isDefault reports whether b ends in the name of an argument that has a value:

@@ -106,6 +106,25 @@ func skipSpace(t []byte, i int) int {
 	return i
 }
 
+// skipTags returns where the text starts that is stressed at i: behind <b>, or ** before a
+// backtick.
+func skipTags(t []byte, i int) int {
+	for range 2 {
+		if lex.After(t, i, "**`") > 0 {
+			return i + len("**")
+		}
+		if i+1 >= len(t) || t[i] != '<' || t[i+1]|0x20 < 'a' || 'z' < t[i+1]|0x20 {
+			return i
+		}
+		n := bytes.IndexByte(t[i:min(len(t), i+maxClause)], '>')
+		if n < 0 || bytes.IndexByte(t[i+n:min(len(t), i+2*maxClause)], '<') < 0 { // a placeholder
+			return i
+		}
+		i += n + 1
+	}
+	return i
+}
+
 // wordAt returns the word at i without the punctuation behind it, or the text of
 // the quotation there.
 func wordAt(t []byte, i int) lex.Span {
@@ -146,6 +165,9 @@ func endsClause(t []byte, i int) bool {
 	}
 	if bytes.HasPrefix(t[i:], []byte(" (")) {
 		return true
+	}
+	if t[i] == '<' { // of HTML
+		return i+1 < len(t) && t[i+1] == '/'
 	}
 	if strings.IndexByte(".,;:!?)", t[i]) >= 0 {
 		return i+1 == len(t) || t[i+1] <= ' ' || t[i+1] == ')' || lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\'

@@ -88,13 +88,16 @@ func login(t []byte, from, to int) lex.Span {
 			switch string(t[at:end]) {
 			case "in", "into", "on", "on:":
 				asked = true
-			case "with", "as", "using", "are", "is", "use", "user", "username", "account", "mit", "con", "avec", "com":
+			case "with", "as", "using", "are", "is", "use", "user", "username", "account", "mit", "con", "avec", "com", "->", "=>":
 				said = true
-			case "details", "data", "info", "the", "details:", "->", "=>":
+			case "details", "data", "info", "the", "details:":
 			default:
 				switch {
 				case asked && said && words > 0:
-					return pairAt(t, at)
+					if v := pairAt(t, at); v.From < v.To {
+						return v
+					}
+					return behindName(t, end)
 				case !asked || words > 3:
 					return lex.Span{}
 				}
@@ -105,6 +108,30 @@ func login(t []byte, from, to int) lex.Span {
 		}
 		at = skipSpace(t, end)
 	}
+}
+
+// behindName finds SECRET behind the name of a user that ends at i: log in as ann with SECRET.
+func behindName(t []byte, i int) lex.Span {
+	for _, with := range [...]string{" with ", " using ", " and "} {
+		at := lex.After(t, i, with)
+		if at == 0 {
+			continue
+		}
+		v := wordAt(t, at)
+		if w := t[v.From:v.To]; isUnusual(w) && endsClause(t, v.To+v.From-at) && (v.From > at || LooksSecret(w) || hasMark(w)) {
+			return v
+		}
+	}
+	return lex.Span{}
+}
+
+// Second finds SECRET at i, behind two labels of which the second one starts at from:
+// user/password: ann/SECRET.
+func Second(t []byte, from, i int) lex.Span {
+	if from == 0 || t[from-1] != '/' || !IsUser(lastWord(t, from-1)) {
+		return lex.Span{}
+	}
+	return pairAt(t, skipSpace(t, i))
 }
 
 // pairAt returns the secret of the name and the secret at i, with a slash or a
@@ -126,6 +153,9 @@ func pairAt(t []byte, i int) lex.Span {
 	at = skipSpace(t, at+1)
 	v := wordAt(t, at)
 	w := t[v.From:v.To]
+	if lex.MarkLen(t[v.From:]) > 0 {
+		return v
+	}
 	if len(w) < 3 || bytes.IndexByte(w, '/') >= 0 && !IsKey(w) || IsPlain(w) || IsUser(user) || string(user) == "read" || nounOf(w) != noNoun || nounOf(user) != noNoun {
 		return lex.Span{}
 	}

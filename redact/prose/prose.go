@@ -129,6 +129,9 @@ func codes(t []byte, found []lex.Span) []lex.Span {
 	}
 }
 
+// endsSentence reports whether there is a full stop at i.
+func endsSentence(t []byte, i int) bool { return t[i] == '.' && (i+1 == len(t) || t[i+1] <= ' ') }
+
 // ofVariable finds the secret that a sentence gives the variable whose name ends in the noun
 // t[from:to]: "set DB_PASSWORD to SECRET", "API_TOKEN is SECRET". It returns where to read on.
 func ofVariable(t []byte, from, to int) (int, lex.Span) {
@@ -162,7 +165,7 @@ func isTelling(t []byte, from, to int, kind noun) bool {
 	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (from < 2 || t[from-1] != '#' || t[from-2] != ')') && (other || !lex.IsCompound(t, from)) {
 		return false
 	}
-	if to < len(t) && !lex.IsWordBreak(t[to]) && t[to] != '\\' && (t[to] != ':' || !other) && t[to] != '?' {
+	if to < len(t) && !lex.IsWordBreak(t[to]) && t[to] != '\\' && (t[to] != ':' || !other) && t[to] != '?' && (other || !endsSentence(t, to)) {
 		return false
 	}
 	rest := t[to:min(len(t), to+16)]
@@ -181,10 +184,23 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	if at == to || at == len(t) || lex.MarkLen(t[at:]) > 0 {
 		return inserted(t, from, to, kind)
 	}
+	if says != apart {
+		if v := Second(t, from, at); v.From < v.To {
+			return v
+		}
+	}
+	tagged := false
+	if stressed := skipTags(t, at); stressed > at && says != apart {
+		tagged = t[at] == '<'
+		at = stressed
+	}
 	if t[from] >= 0xE3 && t[at] >= 0xE3 && quoteLen(t[at:]) == 0 {
 		return lex.Span{} // the words of its script go on
 	}
 	v := wordAt(t, at)
+	if n := bytes.IndexByte(t[v.From:v.To], '<'); tagged && n >= 0 {
+		v.To = v.From + n
+	}
 	if kind == number {
 		v = widened(t, v)
 	}
@@ -222,7 +238,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		return generated(t, v.To)
 	case kind == key && len(w) < 16 && isOrdinaryKey(t[from:to], before):
 		return lex.Span{}
-	case quoteLen(t[at:]) > 0:
+	case quoteLen(t[at:]) > 0, tagged && kind == password:
 		if IsPlain(w) || kind == key && isPath(w) || len(bytes.TrimSpace(w)) < 2 || kind == number && !LooksSecret(w) && lex.CountDigits(w) < 4 {
 			return lex.Span{}
 		}

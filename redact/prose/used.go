@@ -57,10 +57,10 @@ func used(t []byte, from, to int) lex.Span {
 		rest = bytes.TrimRight(rest[:len(rest)-len(w)], " ")
 	}
 	if link == nil {
-		if isAsked(t[from:]) {
-			return typed(t, least, from)
+		if v := typed(t, least, from); v.From < v.To {
+			return v
 		}
-		return lex.Span{}
+		return filled(t, from, to)
 	}
 	rest = bytes.TrimRight(rest[:len(rest)-len(link)], " ")
 	if string(link) == "качестве" {
@@ -95,7 +95,7 @@ func used(t []byte, from, to int) lex.Span {
 			return v
 		}
 	case "for":
-		if isUse(verb) && endsClause(t, to) && LooksSecret(t[v.From:v.To]) {
+		if isUse(verb) && endsClause(t, to) && (LooksSecret(t[v.From:v.To]) || quoted) {
 			return v
 		}
 		return typed(t, least, from) // "when it asks for the password"
@@ -127,25 +127,77 @@ func usedIn(t []byte, least, from, to int) lex.Span {
 	return v
 }
 
-// typed finds SECRET in an instruction such as "type SECRET at the password prompt". The
+// typed finds SECRET in an instruction such as "type SECRET into the password field". The
 // noun is at from, and the sentence does not start before least.
 func typed(t []byte, least, from int) lex.Span {
 	before := t[least:from]
-	for _, verb := range [...]string{"ype ", "nter "} {
+	asked := isAsked(t[from:])
+	for _, verb := range [...]string{"ype ", "nter ", "ut ", "aste ", "ill ", "nput "} {
 		at := bytes.LastIndex(before, []byte(verb))
-		if at < 1 || before[at-1]|0x20 != 't' && before[at-1]|0x20 != 'e' || at > 1 && before[at-2] > ' ' {
+		if at < 1 || strings.IndexByte("tepfi", before[at-1]|0x20) < 0 || at > 1 && before[at-2] > ' ' {
 			continue
 		}
-		v := wordAt(before, at+len(verb))
-		if w := before[v.From:v.To]; v.From < v.To && isToken(w) && LooksSecret(w) && (bytes.Contains(before[v.To:], []byte(" ask")) || isAsked(t[from:])) {
-			return lex.Span{From: least + v.From, To: least + v.To}
+		at += len(verb)
+		v := wordAt(before, at)
+		w := before[v.From:v.To]
+		if v.From == v.To || !isToken(w) {
+			continue
 		}
+		quoted := v.From > at
+		rest := before[min(len(before), v.To+v.From-at):]
+		switch {
+		case LooksSecret(w) && (asked || bytes.Contains(rest, []byte(" ask"))):
+		case !isInto(rest, asked) || IsPlain(w) && !quoted || IsUser(w) || nounOf(w) != noNoun || !quoted && !isUnusual(w):
+			continue
+		}
+		return lex.Span{From: least + v.From, To: least + v.To}
 	}
 	return lex.Span{}
+}
+
+// isInto reports whether b is between what is typed and the name of the field it is typed
+// into: " into the ", " in your " if the name is said to be one of a field.
+func isInto(b []byte, asked bool) bool {
+	b, into := bytes.CutPrefix(b, []byte(" into "))
+	if !into {
+		if b, into = bytes.CutPrefix(b, []byte(" in ")); !into || !asked {
+			return false
+		}
+	}
+	return len(b) == 0 || isDeterminer(b) && bytes.Count(b, []byte(" ")) == 1
+}
+
+// filled finds SECRET in an instruction such as "fill in the password field with SECRET", where
+// the noun is t[from:to].
+func filled(t []byte, from, to int) lex.Span {
+	at := to
+	for _, field := range [...]string{" field", " box", " input", " textbox", " prompt"} {
+		if end := lex.After(t, to, field); end > 0 {
+			at = end
+			break
+		}
+	}
+	behind := lex.After(t, at, " to ")
+	if behind == 0 || at == to || !isChanged(t, from) {
+		if behind = lex.After(t, at, " with "); behind == 0 || !bytes.Contains(t[max(0, from-maxIndent):from], []byte("ill ")) {
+			return lex.Span{}
+		}
+	}
+	v := wordAt(t, behind)
+	w := t[v.From:v.To]
+	if !isUnusual(w) || v.From == behind && !endsClause(t, v.To) || lex.MarkLen(w) > 0 {
+		return lex.Span{}
+	}
+	return v
 }
 
 // isAsked reports whether b starts with what asks for a password: "password prompt".
 func isAsked(b []byte) bool {
 	_, rest, _ := bytes.Cut(b[:min(len(b), maxIndent)], []byte(" "))
-	return bytes.HasPrefix(rest, []byte("prompt")) || bytes.HasPrefix(rest, []byte("field")) || bytes.HasPrefix(rest, []byte("box"))
+	for _, field := range [...]string{"prompt", "field", "box", "input", "textbox"} {
+		if bytes.HasPrefix(rest, []byte(field)) {
+			return true
+		}
+	}
+	return false
 }

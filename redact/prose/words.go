@@ -470,7 +470,7 @@ const plainWords = "" +
 	"mandatory necessary external internal local remote global shared sensitive case special static dynamic numeric alphanumeric live dead lost gone due " +
 	"open closed kept sent read write written given taken stolen broken forgotten found held put typed shown seen left made built bound meant worth like " +
 	"unlike different equal identical irrelevant important critical temporary permanent original final full half partial whole single double minimum " +
-	"maximum min max average encryption complexity aging lifetime requirements limits hygiene properties level syntax semantics scanner detection " +
+	"maximum min max average encryption complexity aging lifetime requirements limits hygiene properties level syntax semantics scanner detection box textbox " +
 	// What is about secrets.
 	"expire expires password passwords passphrase passwd pwd passcode token tokens secrets key keys pin pins code codes credential credentials creds login " +
 	"logins username usernames user users operator guest viewer visitor editor email account accounts name names auth oauth sso saml ldap kerberos mfa otp " +

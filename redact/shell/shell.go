@@ -115,8 +115,8 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			reader = w[0]
 		}
 		c.Reads = c.Reads || reader == 'p' && (string(w) == "-h" || string(w) == "-H")
-		if before == 0 && c.IsTold() && !lex.StartsLine(t, from) && !f.behindPrompt(from) {
-			c = argv.Command{} // a word of a sentence
+		if before == 0 && c.IsTold() && (!lex.StartsLine(t, from) && !f.behindPrompt(from) || from > 0 && i < len(t) && t[i] == t[from-1] && t[i] > ' ') {
+			c = argv.Command{} // a word of a sentence, or one in quotation marks
 		}
 		if before == 0 && c.Programs != 0 {
 			began = from

@@ -6,12 +6,12 @@ import (
 	"auditproxy/redact/lex"
 )
 
-// IsMarkup reports whether t may have a table of HTML, or a list of terms.
+// IsMarkup reports whether t may have a table of HTML, a list of terms or labels.
 func IsMarkup(t []byte) bool {
 	if bytes.IndexByte(t, '<') < 0 {
 		return false
 	}
-	for _, tag := range [...]string{"<td", "<dd", "<TD", "<DD"} {
+	for _, tag := range [...]string{"<td", "<dd", "<TD", "<DD", "<label"} {
 		if bytes.Contains(t, []byte(tag)) {
 			return true
 		}
@@ -52,7 +52,8 @@ func (f *Finder) markup(t []byte, found []lex.Span) []lex.Span {
 // their number, 0 if there is none, where the next one may start, and whether the last
 // cell is a title.
 func (f *Finder) markupRow(t []byte, i int) (n, next int, titles bool) {
-	open := 0 // the start of a cell, 0 outside
+	open := 0   // the start of a cell, 0 outside
+	label := -1 // where a label ends whose value may follow
 	for {
 		at := bytes.IndexByte(t[i:], '<')
 		if at < 0 {
@@ -74,14 +75,32 @@ func (f *Finder) markupRow(t []byte, i int) (n, next int, titles bool) {
 			if open = 0; string(tag) == "dt" {
 				open = end
 			}
+		case "label":
+			if n > 0 {
+				return n, at, titles
+			}
+			open = end
 		case "td", "th", "dd":
 			open = end
-		case "/td", "/th", "/dt", "/dd":
+		case "code", "span", "kbd", "samp":
+			if n == 1 && label >= 0 && len(bytes.TrimSpace(t[label:at])) == 0 {
+				open = end
+			} else if open == 0 {
+				label = -1
+			}
+		case "/code", "/span", "/kbd", "/samp":
+			if n == 1 && label >= 0 && open > 0 {
+				f.cells[1] = markupText(t, open, at)
+				return 2, end, false
+			}
+		case "/td", "/th", "/dt", "/dd", "/label":
 			if open > 0 && n < len(f.cells) {
 				f.cells[n], titles = markupText(t, open, at), string(tag) == "/th"
 				n++
 			}
-			open = 0
+			if open, label = 0, -1; string(tag) == "/label" && n == 1 {
+				label = end
+			}
 		}
 		i = end
 	}
