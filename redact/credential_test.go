@@ -72,6 +72,7 @@ func TestText(t *testing.T) {
 		{"API key created: a7b8c9d", "API key created: [redacted len=7]"},
 		{"Token generated successfully: a7b8c9d", "Token generated successfully: [redacted len=7]"},
 		{"log in as ann with a7b8c9d.", "log in as ann with [redacted len=7]."},
+		{"smtp://ann%40example.com:hunter2@h:587", "smtp://ann%40example.com:[redacted len=7]@h:587"},
 		{"value = hunter2", "value = [redacted len=7]"},
 		{`input: "hunter2"`, `input: "[redacted len=7]"`},
 		{"command: hunter2", "command: [redacted len=7]"},

@@ -27,7 +27,7 @@ const (
 	colonOrAll        // USER:SECRET, SECRET
 	AfterPercent      // USER%SECRET
 	AfterComma        // USER,SECRET
-	afterSlash        // USER/SECRET@DATABASE
+	AfterSlash        // USER/SECRET@DATABASE
 	AfterEqual        // KEY=SECRET
 	BeforeAt          // DOMAIN/USER:SECRET@HOST
 	AtLogin           // USER/SECRET@DATABASE, but not USER/SECRET
@@ -57,14 +57,14 @@ func (f Form) Within(b []byte) lex.Span {
 		cut = bytes.IndexByte(b, ',')
 	case AfterEqual:
 		cut = bytes.IndexByte(b, '=')
-	case afterSlash, AtLogin, BeforeAt:
+	case AfterSlash, AtLogin, BeforeAt:
 		separator := byte('/')
 		if f == BeforeAt {
 			separator = ':'
 		}
 		end := bytes.LastIndexByte(b, '@')
 		if end < 0 {
-			if f != afterSlash {
+			if f != AfterSlash {
 				return lex.Span{}
 			}
 			end = len(b)
@@ -464,7 +464,7 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.wants(WholeWord, 1)
 		c.batch = 0
 	case p&oracle != 0 && c.words == 1 && string(w) != "target":
-		return afterSlash, 0
+		return AfterSlash, 0
 	case p&oracle != 0 && c.words == 2, p&atDatabase != 0 && c.words == 1:
 		return AtLogin, 0
 	case p&impacket != 0 && bytes.IndexByte(w, '@') > 0:

@@ -59,8 +59,12 @@ func IsPiped(text []byte) bool {
 	})
 }
 
-// IsGiven reports whether text may have such a command before a redirection.
+// IsGiven reports whether text may have such a command before a redirection, or one that reads
+// a secret from a terminal.
 func IsGiven(text []byte) bool {
+	if bytes.Contains(text, []byte("read -")) {
+		return true
+	}
 	return bytes.Contains(text, []byte("<<")) && hasTask(text, func(from, to int) bool {
 		return bytes.Contains(text[max(0, from-2*maxVerb):min(len(text), max(to, from+2*maxVerb+len("<<")))], []byte("<<"))
 	})
@@ -80,6 +84,21 @@ func hasTask(text []byte, is func(from, to int) bool) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// IsTyped reports whether w is an option by which a program reads a secret from standard input,
+// of whatever that is.
+func IsTyped(w []byte) bool {
+	return bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token"
+}
+
+// IsCommand reports whether w is a command of one word that is often behind one that reads.
+func IsCommand(w []byte) bool {
+	switch string(w) {
+	case "echo", "printf", "clear", "fi", "done", "then", "else", "do", "exit", "return", "true", "false", "esac", "break", "continue", "wait", "EOF", "exec", "make", "reset", "stty", "whoami", "date", "pwd", "hostname":
+		return true
 	}
 	return false
 }

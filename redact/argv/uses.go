@@ -34,7 +34,7 @@ lftp ncftp||user:2
 vsql|-w*|
 gbak gfix gsec|-pas -password|
 influx|-t|
-db2||using:1
+db2||using:1 new:1 confirm:1
 isql iusql isql-v||:3
 neo4j-admin||set-initial-password:1
 mosquitto_passwd||:3

@@ -400,7 +400,7 @@ func object(t []byte, decided, first int) []byte {
 	from, least, word := first, max(decided, first-2*names.MaxPairName), false
 	for n := 0; n < maxChain && from > least; n++ { // expect(password).to.be.equal(
 		link := bytes.TrimRight(t[least:from], ". ")
-		for _, verb := range [...]string{".to", ".not", ".be", ".deep", ".is", ".and"} {
+		for _, verb := range [...]string{".to", ".not", ".be", ".deep", ".is", ".and", ".clear()", ".focus()", ".click()"} {
 			if bytes.HasSuffix(link, []byte(verb)) {
 				from = least + len(link) - len(verb)
 			}

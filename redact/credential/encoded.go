@@ -339,6 +339,9 @@ func (u *unwrapper) finds() bool {
 	return false
 }
 
+// anyMark replaces a credential in a text that is only read.
+const anyMark = "[redacted len=1 hmac=0000000000000000]"
+
 // word adds text[from:to] if decoding its escapes reveals a credential in
 // addition to those in raw.
 func (s *Scanner) word(from, to int, raw []lex.Span) {
@@ -351,7 +354,7 @@ func (s *Scanner) word(from, to int, raw []lex.Span) {
 			break
 		}
 		if c.From > done {
-			u.text = append(append(u.text, s.text[done:c.From]...), ';') // which ends a credential
+			u.text = append(append(u.text, s.text[done:c.From]...), anyMark...)
 		}
 		done = max(done, c.To)
 	}

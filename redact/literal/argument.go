@@ -28,7 +28,8 @@ func (r *Reader) parenthesis(i int) (to int, closed bool) {
 	return len(t), false
 }
 
-// substituted finds SECRET in $(echo SECRET), which starts at i.
+// substituted finds SECRET in $(echo SECRET), and in make's $(or $(NAME),SECRET), which starts
+// at i.
 func (r *Reader) substituted(i int) lex.Span {
 	t := r.Text
 	from := i + len("$(")
@@ -36,7 +37,11 @@ func (r *Reader) substituted(i int) lex.Span {
 	for to < len(t) && 'a' <= t[to] && t[to] <= 'z' {
 		to++
 	}
-	if word := string(t[from:to]); word != "echo" && word != "printf" {
+	switch string(t[from:to]) {
+	case "echo", "printf":
+	case "or", "if":
+		return r.last(to)
+	default:
 		return lex.Span{}
 	}
 	from = to
@@ -55,6 +60,35 @@ func (r *Reader) substituted(i int) lex.Span {
 	}
 	return lex.Span{From: from, To: to}
 }
+
+// last finds SECRET behind the last comma of a function of make whose name ends at i.
+func (r *Reader) last(i int) lex.Span {
+	t, open := r.Text, 1
+	v := lex.Span{}
+	for to := i; to < len(t) && to-i <= maxFunction && t[to] != '\n'; to++ {
+		switch t[to] {
+		case ',':
+			if open == 1 {
+				v.From = to + 1
+			}
+		case '(':
+			open++
+		case ')':
+			if open--; open > 0 {
+				continue
+			}
+			if v.To = to; v.From == 0 || t[v.From] == '$' || lex.MarkLen(t[v.From:]) > 0 {
+				return lex.Span{}
+			}
+			r.spend(to - i)
+			return v
+		}
+	}
+	return lex.Span{}
+}
+
+// maxFunction limits the arguments of a function of make, in bytes.
+const maxFunction = 256
 
 // Part finds the content of a part of a form (RFC 7578) whose name ends at i.
 func (r *Reader) Part(i int) lex.Span {

@@ -30,6 +30,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 	script, scripted := false, false        // the next quotation, the open one is what a shell runs: su -c "echo SECRET | passwd"
 	inner := byte(0)                        // the quote that is open in that
 	reads, document := false, lex.Span{}    // in this line: a program that reads a secret, and the end of a here-document
+	asks, line := false, 0                  // it reads a secret from a terminal, the line that starts here
 	var option []byte                       // the word before, if it is one
 	for i := 0; i < len(t); {
 		if b := t[i]; lex.IsWordBreak(b) || b == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
@@ -60,6 +61,10 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 					if reads && document.To > 0 {
 						i = f.document(i+1, t[document.From:document.To])
 					}
+					if asks && bytes.IndexAny(t[line:i], "|<") < 0 {
+						f.answer(i + 1)
+					}
+					asks, line = false, i+1
 					reads, document = false, lex.Span{}
 				}
 				if b != '|' || i+1 < len(t) && t[i+1] == '|' {
@@ -100,7 +105,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		}
 		before := c.Programs
 		form, at := c.Word(w, f.values.Names, &f.name)
-		if string(w) != "sudo" && string(w) != "doas" {
+		if string(w) != "sudo" && string(w) != "doas" && string(w) != "$" {
 			nth++
 		}
 		quiet = quiet || nth == 1 && argv.ReadsText(w)
@@ -114,6 +119,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		if nth == 1 && (string(w) == "read" || string(w) == "pw") {
 			reader = w[0]
 		}
+		asks = asks || w[0] == '-' && (reader == 'r' && w[len(w)-1] != '-' && lex.Classes[w[1%len(w)]]&lex.IsAlnum != 0 && bytes.IndexByte(w, 's') > 0 || argv.IsTyped(w))
 		c.Reads = c.Reads || reader == 'p' && (string(w) == "-h" || string(w) == "-H")
 		if before == 0 && c.IsTold() && (!lex.StartsLine(t, from) && !f.behindPrompt(from) || from > 0 && i < len(t) && t[i] == t[from-1] && t[i] > ' ') {
 			c = argv.Command{} // a word of a sentence, or one in quotation marks
@@ -126,6 +132,9 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		}
 		if form == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxWords || !lex.StartsLine(t, began) && !f.behindPrompt(began) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
 			form = argv.NoSecret
+		}
+		if form == argv.AtLogin && (lex.HasFoldSuffix(t[:began], "SQL> ") || lex.HasFoldSuffix(t[began:from], "conn ") && lex.StartsLine(t, began)) {
+			form = argv.AfterSlash // of SQL*Plus
 		}
 		if form != argv.NoSecret && from > 1 && t[from-1] == '(' && t[from-2] == '$' && (string(w) == "echo" || string(w) == "printf") {
 			form = argv.NoSecret // a command of its own

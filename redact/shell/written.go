@@ -240,6 +240,20 @@ func (f *Finder) document(i int, delimiter []byte) int {
 	}
 }
 
+// answer adds the line at i, of one word, which is typed for a command that has asked for it.
+func (f *Finder) answer(i int) {
+	t := f.values.Text
+	to := i
+	for to < len(t) && to-i <= names.MaxPairName && t[to] > ' ' {
+		to++
+	}
+	w := t[i:to]
+	if len(w) < 4 || len(w) > names.MaxPairName || to < len(t) && t[to] != '\n' && t[to] != '\r' || argv.IsCommand(w) || bytes.ContainsAny(w, "=()[]{}<>|;\"'`") || bytes.IndexByte([]byte("$#-/.:}"), w[0]) >= 0 {
+		return
+	}
+	f.echoed(lex.Span{From: i, To: to})
+}
+
 // printed adds the secrets among the arguments of the printf before i.
 func (f *Finder) printed(i int) {
 	t := f.values.Text
