@@ -76,8 +76,9 @@ const (
 	secretsWord                       // not a program: required by secretWord and body
 	PassWord                          // not a program: prose for a password
 	ProseWord                         // not a program: prose for another secret
+	deviceWord                        // not a program: required by verbUse, unless it starts a line
 
-	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | Prints | Echoes | secretsWord | PassWord | ProseWord
+	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | Prints | Echoes | secretsWord | PassWord | ProseWord | deviceWord
 )
 
 // ProgramNames are the programs by kind.
@@ -239,6 +240,9 @@ var programHash = sync.OnceValue(func() *[programSlots]programSlot {
 			table[verb.name] |= verbWord
 		}
 	}
+	for name := range strings.FieldsSeq(deviceWords) {
+		table[name] |= deviceWord
+	}
 	var slots [programSlots]programSlot
 	for _, name := range slices.Sorted(maps.Keys(table)) { // so that the same text always needs the same steps
 		at := slotOf([]byte(name))
@@ -314,10 +318,25 @@ func WordAt(text []byte, i int) Programs {
 		to--
 		p = programOf(text[i:to]) & PassWord
 	}
+	if p&deviceWord != 0 {
+		if startsCommand(text, i) && !bytes.HasPrefix(text[to:], []byte(" -")) {
+			p &^= verbWord
+		} else {
+			p &^= verbUse
+		}
+	}
 	if p&ProseWord != 0 && !prose.Follows(text[to:min(len(text), to+16)]) && (i == 0 || text[i-1] != ' ' || !prose.IsRole(text, i)) {
 		p &^= ProseWord
 	}
 	return p
+}
+
+// startsCommand reports whether a word at i starts its line, but for a prompt.
+func startsCommand(text []byte, i int) bool {
+	for i > 0 && text[i-1] == ' ' {
+		i--
+	}
+	return i == 0 || text[i-1] == '\n' || strings.IndexByte("#>$%:)", text[i-1]) >= 0 || lex.Classes[text[i-1]]&lex.IsQuote != 0
 }
 
 // Kinds without a secret unless there is an option, or a word for the program's

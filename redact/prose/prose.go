@@ -426,8 +426,8 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 		return false
 	case behindLogin(t, from):
 		return !lex.IsType(w) && isToken(w) && string(w) != "EXPIRE"
-	case onLine(t, from):
-		return isUnusual(w) && (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r')
+	case (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r') && isUnusual(w) && onLine(t, from):
+		return true
 	case string(t[from:v.From-1]) == "PASS": // or the result of a test
 		if window := t[max(0, from-2*maxClause):from]; bytes.Contains(window, []byte("USER ")) {
 			return true

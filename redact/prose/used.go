@@ -57,7 +57,7 @@ func used(t []byte, from, to int) lex.Span {
 		rest = bytes.TrimRight(rest[:len(rest)-len(w)], " ")
 	}
 	if link == nil {
-		if v := typed(t, least, from); v.From < v.To {
+		if v := typed(t, least, from, false); v.From < v.To {
 			return v
 		}
 		return filled(t, from, to)
@@ -98,7 +98,7 @@ func used(t []byte, from, to int) lex.Span {
 		if isUse(verb) && endsClause(t, to) && (LooksSecret(t[v.From:v.To]) || quoted) {
 			return v
 		}
-		return typed(t, least, from) // "when it asks for the password"
+		return typed(t, least, from, true) // "when it asks for the password"
 	}
 	return lex.Span{}
 }
@@ -127,11 +127,16 @@ func usedIn(t []byte, least, from, to int) lex.Span {
 	return v
 }
 
-// typed finds SECRET in an instruction such as "type SECRET into the password field". The
-// noun is at from, and the sentence does not start before least.
-func typed(t []byte, least, from int) lex.Span {
+// typed finds SECRET in an instruction such as "type SECRET into the password field", or "when
+// it asks for the password", with later. The noun is at from, and the sentence does not start
+// before least.
+func typed(t []byte, least, from int, later bool) lex.Span {
 	before := t[least:from]
 	asked := isAsked(t[from:])
+	into := endsInto(before, asked)
+	if !asked && !later && !into {
+		return lex.Span{}
+	}
 	for _, verb := range [...]string{"ype ", "nter ", "ut ", "aste ", "ill ", "nput "} {
 		at := bytes.LastIndex(before, []byte(verb))
 		if at < 1 || strings.IndexByte("tepfi", before[at-1]|0x20) < 0 || at > 1 && before[at-2] > ' ' {
@@ -146,8 +151,8 @@ func typed(t []byte, least, from int) lex.Span {
 		quoted := v.From > at
 		rest := before[min(len(before), v.To+v.From-at):]
 		switch {
-		case LooksSecret(w) && (asked || bytes.Contains(rest, []byte(" ask"))):
-		case !isInto(rest, asked) || IsPlain(w) && !quoted || IsUser(w) || nounOf(w) != noNoun || !quoted && !isUnusual(w):
+		case LooksSecret(w) && (asked || later && bytes.Contains(rest, []byte(" ask"))):
+		case !into || bytes.Count(bytes.TrimSpace(rest), []byte(" ")) > 1 || IsPlain(w) && !quoted || IsUser(w) || nounOf(w) != noNoun || !quoted && !isUnusual(w):
 			continue
 		}
 		return lex.Span{From: least + v.From, To: least + v.To}
@@ -155,16 +160,15 @@ func typed(t []byte, least, from int) lex.Span {
 	return lex.Span{}
 }
 
-// isInto reports whether b is between what is typed and the name of the field it is typed
-// into: " into the ", " in your " if the name is said to be one of a field.
-func isInto(b []byte, asked bool) bool {
-	b, into := bytes.CutPrefix(b, []byte(" into "))
-	if !into {
-		if b, into = bytes.CutPrefix(b, []byte(" in ")); !into || !asked {
-			return false
-		}
+// endsInto reports whether b ends in what is between what is typed and the name of the field it
+// is typed into: "into the", "in your" if the name is said to be one of a field.
+func endsInto(b []byte, asked bool) bool {
+	b = bytes.TrimRight(b, " ")
+	w := lastField(b)
+	if isDeterminer(w) {
+		w = lastField(bytes.TrimRight(b[:len(b)-len(w)], " "))
 	}
-	return len(b) == 0 || isDeterminer(b) && bytes.Count(b, []byte(" ")) == 1
+	return string(w) == "into" || asked && string(w) == "in"
 }
 
 // filled finds SECRET in an instruction such as "fill in the password field with SECRET", where
