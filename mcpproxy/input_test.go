@@ -3,12 +3,16 @@ package mcpproxy
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
@@ -92,5 +96,73 @@ func TestTakenFrameIsNotForwarded(t *testing.T) {
 	a.forward(w, &input{to: server})
 	if server.Len() > 0 {
 		t.Errorf("the server got %q", server.String())
+	}
+}
+
+// TestServerStopsReading closes the server's input between the frames of one read, or in
+// the middle of one: the records tell what it has from what it cannot have.
+func TestServerStopsReading(t *testing.T) {
+	g := Gate{Mode: policy.Enforce, Counters: &policy.Memory{}}
+	var err error
+	if g.Risk, err = risk.New(risk.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if g.Policy, err = policy.Load([]byte(`{"version":"1","default":"deny","tools":{"safe":{}}}`), "p.json"); err != nil {
+		t.Fatal(err)
+	}
+	frame := func(id int, tool string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q}}`+"\n", id, tool)
+	}
+	const all = 5
+	tools := [all]string{"safe", "evil", "safe", "evil", "safe"} // evil: each frame is a write of its own
+	for _, tt := range []struct {
+		name  string
+		reads int // bytes
+		want  [all]bool
+	}{
+		{"before the first frame", 0, [all]bool{}},
+		{"between two frames", len(frame(1, "safe")), [all]bool{0: true}},
+		{"in the middle of a frame", len(frame(1, "safe")) + 5, [all]bool{0: true, 2: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, j := testSession(t)
+			live, err := newGate(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.s.gate.Store(live)
+			out, err := os.CreateTemp(t.TempDir(), "out")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			server, in := io.Pipe()
+			c.server, c.out = in, newOutput(out)
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				io.CopyN(io.Discard, server, int64(tt.reads))
+				server.Close()
+			}()
+			var read string
+			for i, tool := range tools {
+				read += frame(i+1, tool)
+			}
+			q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+			if c.forward(q.Scan(copy(q.Space(), read)), q.Ready()) {
+				t.Error("the server takes more input, want none")
+			}
+			<-closed
+			c.s.end(audit.ErrServerExited)
+			var got [all]bool
+			for _, r := range j.records(t) {
+				if r.Kind == audit.KindCall {
+					got[r.CallNo-1] = r.Forwarded
+				}
+			}
+			if got != tt.want {
+				t.Errorf("forwarded %v, want %v", got, tt.want)
+			}
+		})
 	}
 }
