@@ -63,11 +63,15 @@ func (v *serverSide) hold(b []byte) {
 	if len(h.bytes) == 0 {
 		h.off = v.read - int64(len(b))
 	}
+	lines := 0 // bytes up to the last LF, which what was held before has not
+	if i := bytes.LastIndexByte(b, '\n') + 1; i > 0 {
+		lines = len(h.bytes) + i
+	}
 	h.bytes = append(h.bytes, b...)
 	answers := v.answers.Scan(b)
 	edited, done := v.edit(answers)
-	if i := bytes.LastIndexByte(h.bytes, '\n') + 1; i > done {
-		edited, done = append(edited, h.bytes[done:i]...), i
+	if lines > done {
+		edited, done = append(edited, h.bytes[done:lines]...), lines
 	}
 	if len(h.bytes)-done > maxHeld {
 		edited, done = append(edited, h.bytes[done:]...), len(h.bytes)

@@ -2,11 +2,17 @@ package mcpproxy
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 )
 
@@ -125,5 +131,38 @@ func TestSkippedPagesAreKept(t *testing.T) {
 		if tt.reads(&tools); (tools.byRaw["b"] != nil) != tt.known {
 			t.Errorf("%s: the tool of the second page is known: %t, want %t", tt.name, !tt.known, tt.known)
 		}
+	}
+}
+
+// TestHeldListingIsReadOnce sends a listing a byte at a time: it would take a quarter of
+// an hour if all that is held were looked at again for each read.
+func TestHeldListingIsReadOnce(t *testing.T) {
+	a, err := risk.New(risk.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Load([]byte(`{"version":"1","default":"allow","hide":["b"]}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(), Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
+	file, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	v := &serverSide{s: c.s, out: newOutput(file)}
+	intend(t, c, &wire.Message{Raw: []byte(`{}`), ID: []byte("1"), Method: []byte(`"tools/list"`)})
+	long := `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","description":"` + strings.Repeat("x", 2<<20) + `"}`
+	for _, read := range bytewise([]byte(long + `,{"name":"b"}]}}` + "\n")) {
+		v.answered(read)
+	}
+	got, err := os.ReadFile(file.Name())
+	if want := long + "]}}\n"; err != nil || string(got) != want {
+		t.Errorf("the client gets %d bytes, %v, want the %d without the hidden tool", len(got), err, len(want))
 	}
 }
