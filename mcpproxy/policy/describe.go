@@ -215,8 +215,12 @@ func (p *Policy) probes(l *Listing, s *spec) {
 			value := c.node.get("value")
 			switch {
 			case c.counter != nil:
-			case !r.denyIf && c.code == opRegex:
-				for _, t := range probe.Required(c.path[len(c.path)-1], value.text) {
+			case !r.denyIf && (c.code == opRegex || c.code == opContains):
+				required := probe.Required
+				if c.code == opContains {
+					required = probe.Contained
+				}
+				for _, t := range required(c.path[len(c.path)-1], value.text) {
 					if !seen(t.Detector) && !s.denies(c.path, t.Value) {
 						l.warn(value, "%s: also matches %q: %s", r.name, short(t.Value), t.Remedy)
 						break

@@ -249,6 +249,25 @@ func TestDescribeLeaving(t *testing.T) {
 	}
 }
 
+// TestPartOfAText checks the warnings of a part that a text has to contain, or must not.
+func TestPartOfAText(t *testing.T) {
+	for _, tt := range []struct{ rule, path, value, more, want string }{
+		{"require", "url", "example.com", "", `/tools/t/require/args.url-contains: also matches "example.com.x.example": use op regex, from ^ to $`},
+		{"require", "tags", "approved", "", ""},
+		{"deny_if", "sql", "drop table", "", `/tools/t/deny_if/args.sql-contains: does not deny "drop/**/table": a comment is a space in SQL: put what it does, such as sql_unfiltered, into deny_detections`},
+		{"deny_if", "sql", "drop table", `,"auditproxy":{"deny_detections":["sql_unfiltered"]}`, ""},
+	} {
+		p := load(t, `{"version":"1","default":"deny","tools":{"t":{"`+tt.rule+`":[{"conditions":[{"path":"args.`+tt.path+`","op":"contains","value":"`+tt.value+`"}]}]}}`+tt.more+`}`, "p.json")
+		got := ""
+		for _, w := range p.Describe(nil).Warnings {
+			got += w.Text
+		}
+		if got != tt.want {
+			t.Errorf("%s %s contains %q%s: got %q, want %q", tt.rule, tt.path, tt.value, tt.more, got, tt.want)
+		}
+	}
+}
+
 // TestOldNumerals checks the warning of texts that readers of YAML 1.1 take for numbers.
 func TestOldNumerals(t *testing.T) {
 	for value, want := range map[string]bool{"1_000": true, "12:30": true, "'12:30'": false, "12-30": false} {

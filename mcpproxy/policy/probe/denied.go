@@ -43,7 +43,12 @@ func Denied(argument, value string, isPattern bool) (found []Text) {
 		}
 		found = append(found, Text{strings.ToLower(sample), remedy, ""})
 	}
-	if isCommand(argument) && isWord.MatchString(sample) {
+	switch {
+	case isStatement.MatchString(argument):
+		if m := words.FindStringSubmatch(sample); m != nil {
+			found = append(found, Text{m[1] + "/**/" + m[2], "a comment is a space in SQL: put what it does, such as sql_unfiltered, into deny_detections", "sql_unfiltered"})
+		}
+	case isCommand(argument) && isWord.MatchString(sample):
 		found = append(found, Text{sample[:1] + `\` + sample[1:], "a shell has many spellings: put what it does, such as recursive_delete, and opaque into deny_detections", "opaque"})
 	}
 	if plain && isPath.MatchString(sample) {
@@ -73,8 +78,10 @@ func isCommand(argument string) bool { return isCommandName.MatchString(argument
 
 var (
 	isCommandName = lazyregexp.New(`(?i)(?:command|cmd|cmdline|script|shell|sql|query|statement|keys)s?$`)
+	isStatement   = lazyregexp.New(`(?i)(?:sql|query|statement)s?$`)
 	capitals      = lazyregexp.New(`\b[A-Z]{4,}\b`)
 	isWord        = lazyregexp.New(`^[a-z][a-z0-9-]+(?: |$)`)
+	words         = lazyregexp.New(`(?is)^(.*?\b(?:drop|truncate|delete|update|insert|alter|create|grant|revoke|select|from|into|copy))\s+(\w.*)$`)
 	isBlocked     = lazyregexp.New(`^/(?:etc/(?:passwd|shadow|sudoers)|proc|sys|dev)(?:/|$)`)
 	isPath        = lazyregexp.New(`^/[^/\s]+[^\s]*$`)
 	isAddress     = lazyregexp.New(`\b(?:(?:127|10)\.\d{1,3}|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2}\b`)

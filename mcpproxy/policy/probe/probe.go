@@ -34,6 +34,14 @@ func Required(argument, pattern string) (found []Text) {
 	return found
 }
 
+// Contained is Required for a text that an argument has to contain.
+func Contained(argument, text string) (found []Text) {
+	for _, t := range Required(argument, regexp.QuoteMeta(text)) {
+		found = append(found, Text{t.Value, "use op regex, from ^ to $", ""})
+	}
+	return found
+}
+
 // alternative looks at one of the alternatives of a pattern.
 func alternative(argument, pattern string, re *syntax.Regexp, match func(string) bool, found *[]Text) {
 	add := func(value, remedy, detector string) bool {
@@ -124,10 +132,7 @@ const (
 	traversal     = `exclude "..", or put path_traversal into deny_detections`
 )
 
-var (
-	isPathName  = lazyregexp.New(`(?i)(?:path|file|filename|dir|directory|folder|output|dest|destination|target|cwd)s?$`)
-	isStatement = lazyregexp.New(`(?i)(?:sql|query|statement)s?$`)
-)
+var isPathName = lazyregexp.New(`(?i)(?:path|file|filename|dir|directory|folder|output|dest|destination|target|cwd)s?$`)
 
 var isHost = lazyregexp.New(`^\.?[a-z0-9-]+(?:\.[a-z0-9-]+)+$`)
 

@@ -58,8 +58,13 @@ func TestRequired(t *testing.T) {
 			t.Errorf("%s %q: %q, want %q", tt.argument, tt.pattern, value, tt.want)
 		}
 	}
-	if value, _ := first(Denied("command", `rm -rf`, false)); value != `r\m -rf` {
-		t.Errorf("a word of a command: %q", value)
+	for _, tt := range []struct{ argument, text, want string }{
+		{"url", "example.com", "example.com.x.example"}, {"url", "https://example.com/", "ftp://x.example/?https://example.com/"}, {"path", "/srv/logs/", "/tmp/srv/logs/"},
+		{"command", "git status", "git status; rm x"}, {"tags", "approved", ""}, {"path", "a+b", ""}, {"note", "", ""},
+	} {
+		if value, remedy := first(Contained(tt.argument, tt.text)); value != tt.want || (remedy == "use op regex, from ^ to $") != (tt.want != "") {
+			t.Errorf("%s contains %q: %q, %q, want %q", tt.argument, tt.text, value, remedy, tt.want)
+		}
 	}
 	if found := Required("path", `^/srv/data`); len(found) != 2 || found[1] != (Text{"/srv/data-x/y", "end the directory with /", ""}) {
 		t.Errorf("a directory beside: %q", found)
@@ -90,6 +95,22 @@ func TestDenied(t *testing.T) {
 	} {
 		if value, _ := first(Denied("x", tt.value, tt.isPattern)); value != tt.want {
 			t.Errorf("%q: %q, want %q", tt.value, value, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		argument, value string
+		isPattern       bool
+		want, detector  string
+	}{
+		{"command", `rm -rf`, false, `r\m -rf`, "opaque"},
+		{"sql", `(?i)drop\s+table`, true, "drop/**/table", "sql_unfiltered"},
+		{"query", `delete from`, false, "delete/**/from", "sql_unfiltered"},
+		{"sql", `delete`, false, "", ""},
+		{"query", `jane doe`, false, "", ""},
+	} {
+		found := append(Denied(tt.argument, tt.value, tt.isPattern), Text{})
+		if found[0].Value != tt.want || found[0].Detector != tt.detector {
+			t.Errorf("%s %q: %q, want %q, which %q finds", tt.argument, tt.value, found[0], tt.want, tt.detector)
 		}
 	}
 }
