@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
@@ -42,6 +43,24 @@ func TestOpenCallsHaveABudget(t *testing.T) {
 		t.Errorf("%d records, %d evicted, %d bytes are left", len(records), evicted, c.s.open.bytes)
 	}
 	dense(t, records)
+}
+
+// A second id takes memory too, which counts until the call ends.
+func TestSecondIDsHaveABudget(t *testing.T) {
+	c, _ := testSession(t)
+	m := wire.Message{Raw: []byte(`{}`), ID: []byte("1"), Method: []byte(`"tools/call"`), Name: []byte(`"t"`)}
+	intend(t, c, &m)
+	one := c.s.open.bytes
+	m.ID, m.VariantID = []byte("2"), []byte(`"another"`)
+	intend(t, c, &m)
+	if second, least := c.s.open.bytes-2*one, int(unsafe.Sizeof(call{}))+len("another"); second < least {
+		t.Errorf("a second id counts for %d bytes, want at least %d", second, least)
+	}
+	c.s.finish(answer("1"), false)
+	c.s.finish(answer(`"another"`), false)
+	if c.s.open.bytes != 0 {
+		t.Errorf("%d bytes count for no call", c.s.open.bytes)
+	}
 }
 
 // Forgetting calls without an answer is reported once.

@@ -287,9 +287,6 @@ func errorCode(raw []byte) *int64 {
 // contentText is the text of a failed tool's result: its text blocks, a line
 // feed between them. nil for none.
 func contentText(answer []byte) (text []byte) {
-	if answer == nil {
-		return nil
-	}
 	content := wire.Member(wire.Member(answer, "result"), "content")
 	for block := range jsontext.Lenient(content).Elements() {
 		if t := wire.Member(block, "text"); len(t) > 0 && t[0] == '"' {
