@@ -58,7 +58,7 @@ func TestQuestionHasTheMostDangerous(t *testing.T) {
 	last := len(calls)
 	calls[last-1] = strings.Replace(calls[last-1], `"work"`, `"work","keys":"rm -rf /"`, 1)
 	p.send("[" + strings.Join(calls, ",") + "]\n")
-	if q := question(t, a.Files, uint64(last)); q.Calls[0].CallNo != uint64(last) || len(q.Calls) != approval.MaxCalls || q.More != 1 {
+	if q := p.question(a.Files, uint64(last)); q.Calls[0].CallNo != uint64(last) || len(q.Calls) != approval.MaxCalls || q.More != 1 {
 		t.Errorf("the first of %d calls has number %d, and %d are left out, want %d, and 1", len(q.Calls), q.Calls[0].CallNo, q.More, last)
 	}
 	p.wait()
@@ -72,17 +72,17 @@ func TestManyWait(t *testing.T) {
 	for id := range most {
 		p.send(kill(id))
 	}
-	question(t, a.Files, most)
+	p.question(a.Files, most)
 	p.send(kill(most))
 	if line := p.line(); !strings.Contains(line, fmt.Sprintf(`"id":%d,`, most)) || !strings.Contains(line, "POLICY DENIED") {
 		t.Errorf("the client got %s, want a refusal of call %d", line, most+1)
 	}
-	answerQuestion(t, a.Files, `1 {"approved":true}`)
+	p.answer(a.Files, `1 {"approved":true}`)
 	if line := p.line(); line != kill(0) {
 		t.Errorf("the client got %s, want the approved call from the server", line)
 	}
 	p.send(kill(most + 1))
-	question(t, a.Files, most+2)
+	p.question(a.Files, most+2)
 	records := p.wait()
 	r, one := approvalOf(t, records, most+1)
 	if r.ErrorType != audit.ErrApprovalUnavailable || one.Outcome != "unavailable" || r.Forwarded {
@@ -129,14 +129,14 @@ func TestNobodyCanBeAsked(t *testing.T) {
 func TestCancelOfTwo(t *testing.T) {
 	p, a := asking(t, "cat")
 	p.send(kill(1) + kill(1))
-	first, second := question(t, a.Files, 1), question(t, a.Files, 2)
+	first, second := p.question(a.Files, 1), p.question(a.Files, 2)
 	const ping = `{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n"
 	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n" + ping)
 	if line := p.line(); line != ping {
 		t.Errorf("the server got %s, want the ping only", line)
 	}
-	awaitWithdrawn(t, a.Files, first)
-	awaitWithdrawn(t, a.Files, second)
+	p.withdrawn(a.Files, first)
+	p.withdrawn(a.Files, second)
 	records := p.wait()
 	for n := range uint64(2) {
 		if r, one := approvalOf(t, records, n+1); r.ErrorType != audit.ErrCancelled || one.Outcome != "cancelled" || r.Forwarded {
@@ -150,7 +150,7 @@ func TestCancelOfTwo(t *testing.T) {
 func TestAlways(t *testing.T) {
 	p, a := asking(t, "cat")
 	p.send(kill(1))
-	q := question(t, a.Files, 1)
+	q := p.question(a.Files, 1)
 	if err := os.MkdirAll(filepath.Join(a.Files.Path(), "always"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestAlways(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.send(kill(3))
-	question(t, a.Files, 3)
+	p.question(a.Files, 3)
 	records := p.wait()
 	var events []string
 	for _, r := range records {
@@ -238,7 +238,7 @@ func TestAlwaysHoldsForNoMore(t *testing.T) {
 func TestAnswerThatAllowsAlways(t *testing.T) {
 	p, a := asking(t, "cat")
 	p.send(kill(1))
-	q := question(t, a.Files, 1)
+	q := p.question(a.Files, 1)
 	dir, err := approval.Open(approval.Config{Dir: a.Files.Path(), Own: true, SameUser: true, People: true})
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestAnswerThatAllowsAlways(t *testing.T) {
 		t.Error(err)
 	}
 	p.line()
-	awaitWithdrawn(t, a.Files, q)
+	p.withdrawn(a.Files, q)
 	if n := dir.Rejections(&q); n > 0 {
 		t.Errorf("%d answers are set aside", n)
 	}
@@ -265,12 +265,12 @@ func TestAnswerThatAllowedAlways(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.send(kill(1))
-	q := question(t, a.Files, 1)
+	q := p.question(a.Files, 1)
 	if err := dir.Give(&q, approval.Answer{Approved: true, Scope: approval.Always, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	p.line()
-	awaitWithdrawn(t, a.Files, q)
+	p.withdrawn(a.Files, q)
 	p.send(kill(2))
 	if line := p.line(); line != kill(2) {
 		t.Fatalf("the client got %s, want the second call", line)
@@ -279,7 +279,7 @@ func TestAnswerThatAllowedAlways(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.send(kill(3))
-	question(t, a.Files, 3)
+	p.question(a.Files, 3)
 	records := p.wait()
 	for n, want := range map[uint64]string{1: "approved", 2: "approved", 3: "cancelled"} {
 		if _, one := approvalOf(t, records, n); one.Outcome != want {
@@ -299,10 +299,10 @@ func TestTheWaitIsNotTheCall(t *testing.T) {
 		p, a := asking(t, "cat")
 		began := time.Now()
 		p.send(kill(1))
-		asked := question(t, a.Files, 1).Asked
+		asked := p.question(a.Files, 1).Asked
 		for next := time.NewTicker(10 * time.Millisecond); time.Since(asked) < took; <-next.C {
 		}
-		answerQuestion(t, a.Files, tt.answer)
+		p.answer(a.Files, tt.answer)
 		if line := p.line(); (line == kill(1)) != tt.server {
 			t.Fatalf("%s: the client got %s", tt.answer, line)
 		}
@@ -322,7 +322,7 @@ func TestQuestion(t *testing.T) {
 	const secret = "hunter2-hunter2"
 	p, a := asking(t, "cat")
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"kill_session","arguments":{"session_name":"work","password":"` + secret + `"}}}` + "\n")
-	q := question(t, a.Files, 1)
+	q := p.question(a.Files, 1)
 	records := p.wait()
 	r, one := approvalOf(t, records, 1)
 	c := q.Calls[0]
@@ -342,11 +342,11 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	p, a := asking(t, "hang")
 	p.send(strings.Replace(kill(1), "work", strings.Repeat("a", 500<<10), 1))
 	p.send(kill(2))
-	first := question(t, a.Files, 1)
-	question(t, a.Files, 2)
-	answerQuestion(t, a.Files, `1 {"approved":true}`)
-	awaitWithdrawn(t, a.Files, first) // the call is on its way to the server
-	answerQuestion(t, a.Files, `2 {"approved":false}`)
+	first := p.question(a.Files, 1)
+	p.question(a.Files, 2)
+	p.answer(a.Files, `1 {"approved":true}`)
+	p.withdrawn(a.Files, first) // the call is on its way to the server
+	p.answer(a.Files, `2 {"approved":false}`)
 	if line := p.line(); !strings.Contains(line, `"id":2,`) || !strings.Contains(line, "denied it") {
 		t.Errorf("the client got %s, want the refusal of the second call", line)
 	}
@@ -360,9 +360,9 @@ func TestServerThatClosedItsInput(t *testing.T) {
 	p, a := asking(t, "closein\n"+`> {"jsonrpc":"2.0","method":"notifications/closed"}`+"\nhang")
 	p.line()
 	p.send(kill(1))
-	q := question(t, a.Files, 1)
-	answerQuestion(t, a.Files, `1 {"approved":true}`)
-	awaitWithdrawn(t, a.Files, q)
+	q := p.question(a.Files, 1)
+	p.answer(a.Files, `1 {"approved":true}`)
+	p.withdrawn(a.Files, q)
 	p.signals <- syscall.SIGTERM
 	r, one := approvalOf(t, p.wait(), 1)
 	if one.Outcome != "approved" || r.Forwarded || r.ErrorType != audit.ErrNoResponse {
@@ -370,20 +370,16 @@ func TestServerThatClosedItsInput(t *testing.T) {
 	}
 }
 
-// awaitWithdrawn returns once a question is over.
-func awaitWithdrawn(t *testing.T, dir *approval.Dir, q approval.Question) {
-	t.Helper()
+// withdrawn returns once a question is over.
+func (p *peer) withdrawn(dir *approval.Dir, q approval.Question) {
+	p.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for late := time.After(patience); ; {
 		if _, err := os.Stat(filepath.Join(dir.Path(), q.ID+".json")); err != nil {
 			return
 		}
-		select {
-		case <-look.C:
-		case <-late:
-			t.Fatal("the answered call still waits")
-		}
+		p.pause(look.C, late, "the answered call still waits")
 	}
 }
 

@@ -55,6 +55,8 @@ func (p *peer) refused() {
 	p.t.Helper()
 	select {
 	case <-p.refusals:
+	case <-p.done:
+		p.t.Fatal("the proxy has ended: nothing is refused")
 	case <-time.After(patience):
 		p.t.Fatal("nothing is refused")
 	}

@@ -166,20 +166,6 @@ func (m *memory) set(broken bool) {
 	m.broken = broken
 }
 
-// await waits until so many calls have their record: an answer is forwarded
-// before its call's.
-func (m *memory) await(t *testing.T, calls int) {
-	t.Helper()
-	late := time.After(patience)
-	for m.finals() < calls {
-		select {
-		case <-m.grew:
-		case <-late:
-			t.Fatal("a call that was answered gets no record")
-		}
-	}
-}
-
 func (m *memory) finals() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -301,6 +287,24 @@ func (p *peer) line() string {
 		return err.Error()
 	}
 	return s
+}
+
+// recorded waits until so many calls have their record: an answer is forwarded
+// before its call's.
+func (p *peer) recorded(calls int) {
+	p.t.Helper()
+	late := time.After(patience)
+	for p.journal.finals() < calls {
+		select {
+		case <-p.journal.grew:
+		case <-p.done:
+			if p.journal.finals() < calls {
+				p.t.Fatal("the proxy has ended, and a call that was answered has no record")
+			}
+		case <-late:
+			p.t.Fatal("a call that was answered gets no record")
+		}
+	}
 }
 
 // ended waits for the end of the proxy.
@@ -428,12 +432,12 @@ func play(t *testing.T, ar *txtar.Archive) {
 			}
 		case "asked":
 			n, _ := strconv.ParseUint(rest, 10, 64)
-			question(t, questions, n)
+			p.question(questions, n)
 		case "answer":
-			answerQuestion(t, questions, rest)
+			p.answer(questions, rest)
 		case "recorded":
 			n, _ := strconv.Atoi(rest)
-			p.journal.await(t, n)
+			p.recorded(n)
 		case "full", "free":
 			p.journal.set(verb == "full")
 		case "eof":
@@ -498,52 +502,62 @@ func testFiles(t *testing.T, flags []byte) mcpproxy.Approval {
 	return a
 }
 
-// question waits for the question about a call.
-func question(t *testing.T, dir *approval.Dir, callNo uint64) approval.Question {
-	t.Helper()
+// question waits for the question about a call. There is none about one that has ended.
+func (p *peer) question(dir *approval.Dir, callNo uint64) approval.Question {
+	p.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for late := time.After(patience); ; {
+		records := p.journal.records(p.t) // before the questions: a call ends after its own
 		list, err := dir.Waiting()
 		if err != nil {
-			t.Fatal(err)
+			p.t.Fatal(err)
 		}
 		for _, q := range list {
 			if slices.ContainsFunc(q.Calls, func(c approval.Call) bool { return c.CallNo == callNo }) {
 				return q
 			}
 		}
-		select {
-		case <-look.C:
-		case <-late:
-			t.Fatalf("there is no question about call %d", callNo)
+		for _, r := range records {
+			if r.Kind == audit.KindCall && r.CallNo == callNo {
+				p.t.Fatalf("call %d has ended as %s without a question: %s", callNo, r.Outcome, r.ErrorType)
+			}
 		}
+		p.pause(look.C, late, fmt.Sprint("there is no question about call ", callNo))
 	}
 }
 
-// answerQuestion plays "N TEXT": it writes the answer as a person might.
-func answerQuestion(t *testing.T, dir *approval.Dir, step string) {
-	t.Helper()
+// pause waits for the time to look again, and fails when it is late, or the proxy has ended.
+func (p *peer) pause(look, late <-chan time.Time, why string) {
+	p.t.Helper()
+	select {
+	case <-look:
+	case <-late:
+		p.t.Fatal(why)
+	case <-p.done:
+		p.t.Fatal("the proxy has ended: " + why)
+	}
+}
+
+// answer plays "N TEXT": it writes the answer as a person might.
+func (p *peer) answer(dir *approval.Dir, step string) {
+	p.t.Helper()
 	no, text, _ := strings.Cut(step, " ")
 	n, _ := strconv.ParseUint(no, 10, 64)
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	name := filepath.Join(dir.Path(), question(t, dir, n).ID+".answer")
+	name := filepath.Join(dir.Path(), p.question(dir, n).ID+".answer")
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	for late := time.After(patience); errors.Is(err, fs.ErrExist); { // until the answer before is set aside
-		select {
-		case <-look.C:
-			f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		case <-late:
-			t.Fatal("an answer that does not count stays")
-		}
+		p.pause(look.C, late, "an answer that does not count stays")
+		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	defer f.Close()
 	if _, err := f.WriteString(text); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 }
 
