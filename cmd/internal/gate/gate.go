@@ -169,7 +169,7 @@ const (
 //
 // It watches the file's directory: editors, and Kubernetes for mounted
 // configuration, replace the file. If the directory cannot be watched, the file
-// is read every 30 s. A read that does not end, as of a file server that does not
+// is read every 30 s, and every second while there is no directory. A read that does not end, as of a file server that does not
 // answer, is reported after 10 s; the file is read again beside it, and Watch does
 // not wait for it.
 func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, error)) {
@@ -248,8 +248,11 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 				slow.Stop()
 				s.take(o.loaded, o.err, changed)
 			}
-			if late || !since.IsZero() {
+			switch {
+			case late || !since.IsZero():
 				defers()
+			case o.missing: // nothing tells when it is there again
+				pause.Reset(longest)
 			}
 		}
 	}
@@ -260,19 +263,21 @@ const maxReads = 8
 
 // outcome is what a read found.
 type outcome struct {
-	number int
-	loaded Loaded
-	err    error
+	number  int
+	missing bool // the directory
+	loaded  Loaded
+	err     error
 }
 
 // reread watches the file's directory, which may have been replaced since the last
 // read, and reads the file.
 func (c Config) reread(w *fsnotify.Watcher, number int, done chan<- outcome) {
+	missing := false
 	if w != nil {
-		_ = w.Add(filepath.Dir(c.File))
+		missing = errors.Is(w.Add(filepath.Dir(c.File)), fs.ErrNotExist)
 	}
 	l, err := c.load()
-	done <- outcome{number, l, err}
+	done <- outcome{number, missing, l, err}
 }
 
 // state is what Watch reported last.

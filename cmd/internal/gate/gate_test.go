@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,6 +168,51 @@ func TestWatchReplacedDirectory(t *testing.T) {
 	})
 	if changes != 3 {
 		t.Errorf("%d changes are told, want 3", changes)
+	}
+}
+
+// TestWatchMissingDirectory removes the policy's directory and makes it again when that
+// is reported. The policy in it comes into force long before the next periodic read, and
+// so does one that is written there later.
+func TestWatchMissingDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	file := filepath.Join(dir, "policy.json")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, allowing)
+	c := Config{File: file}
+	now, err := c.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), look-5*time.Second)
+	defer cancel()
+	changes := 0
+	write(t, file, observing) // which the first read finds
+	c.Watch(ctx, now, func(_ Loaded, err error) {
+		changes++
+		if missing := changes == 2; errors.Is(err, fs.ErrNotExist) != missing || err != nil != missing {
+			t.Errorf("change %d: %v", changes, err)
+		}
+		switch changes {
+		case 1: // the directory is watched
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
+		case 2:
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Error(err)
+			}
+			write(t, file, denying)
+		case 3:
+			write(t, file, allowing)
+		case 4:
+			cancel()
+		}
+	})
+	if changes != 4 {
+		t.Errorf("%d changes are told, want 4", changes)
 	}
 }
 
