@@ -28,6 +28,10 @@ type Journal interface {
 	// Wait reports whether everything before pos would survive the death of
 	// this machine, once that is so or after limit (0: no limit).
 	Wait(pos int64, limit time.Duration) bool
+
+	// Last says that the next lines are the last ones: a failure before does not
+	// make them wait.
+	Last()
 }
 
 // A Link is the session's place among those of its host. Close ends it at any

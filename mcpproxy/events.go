@@ -66,6 +66,9 @@ func (s *session) end(why string) {
 	s.endWaiting(now)
 	r := s.record(audit.KindSessionEnd, now)
 	s.lines = s.appendLastCheckpoint(audit.AppendRecord(s.lines, &r), now)
+	if s.cfg.Journal != nil {
+		s.cfg.Journal.Last()
+	}
 	s.appendFinal(s.lines)
 	s.lines = nil
 	if len(s.backlog) > 0 && s.cfg.Journal != nil {

@@ -160,6 +160,8 @@ func (m *memory) Wait(pos int64, limit time.Duration) bool {
 	return !m.slow || limit == 0
 }
 
+func (m *memory) Last() {}
+
 func (m *memory) set(broken bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,7 +30,8 @@ type lines struct {
 	mu     sync.Mutex
 	b      bytes.Buffer
 	broken bool
-	most   int // bytes that one Append accepts; 0: any number
+	pauses bool // it takes nothing before Last
+	most   int  // bytes that one Append accepts; 0: any number
 }
 
 func (l *lines) fail(broken bool) {
@@ -42,7 +43,7 @@ func (l *lines) fail(broken bool) {
 func (l *lines) Append(p []byte, final bool) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.broken || l.most > 0 && len(p) > l.most {
+	if l.broken || l.pauses || l.most > 0 && len(p) > l.most {
 		return 0, errors.New("broken")
 	}
 	l.b.Write(p)
@@ -50,6 +51,12 @@ func (l *lines) Append(p []byte, final bool) (int64, error) {
 }
 
 func (l *lines) Wait(int64, time.Duration) bool { return true }
+
+func (l *lines) Last() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pauses = false
+}
 
 func (l *lines) records(t *testing.T) (list []audit.Record) {
 	t.Helper()
@@ -719,5 +726,19 @@ func TestOpenCallIsSmall(t *testing.T) {
 	const most = 768 // a size class of the allocator
 	if n := unsafe.Sizeof(call{}); n > most {
 		t.Errorf("an open call takes %d bytes, at most %d are expected", n, most)
+	}
+}
+
+// The records that were kept while the journal failed are tried with the last ones,
+// although the journal pauses after a failure.
+func TestLastRecordsDoNotPause(t *testing.T) {
+	c, j := testSession(t)
+	c.ask(t, "1", "t")
+	j.pauses = true
+	c.s.finish(answer("1"), false)
+	c.s.end(audit.ErrNoResponse)
+	records := j.records(t)
+	if len(records) != 2 || records[0].Outcome != audit.OutcomeOK || records[1].Kind != audit.KindSessionEnd {
+		t.Errorf("records %+v, want the call's and the session's end", records)
 	}
 }

@@ -402,12 +402,20 @@ func (s *Session) commit(b batch) {
 	s.publish(b.end)
 }
 
+// Last says that the next lines are the last ones: if there is no segment for them, it
+// is tried at once to start one.
+func (s *Session) Last() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.segmentAt = time.Time{}
+}
+
 // Close syncs, publishes and unlocks. The session's files stay, except the
 // ballast. Run must have returned.
 func (s *Session) Close() error {
+	s.Last()
 	s.mu.Lock()
 	s.closing = true
-	s.segmentAt = time.Time{} // this is the last attempt
 	s.mu.Unlock()
 	losses, err := s.sync()
 	s.reportLosses(losses)

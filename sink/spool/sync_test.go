@@ -407,6 +407,29 @@ func TestNoLineGoesToALostSegment(t *testing.T) {
 	})
 }
 
+// TestLastLinesAreTriedAtOnce ends a session whose directory was away: what could not be
+// written meanwhile does not wait for the next attempt, which may be a minute off.
+func TestLastLinesAreTriedAtOnce(t *testing.T) {
+	s := create(t, Config{})
+	if !s.Wait(appendLines(t, s, intent(1), false), 0) {
+		t.Fatal("Wait = false")
+	}
+	sessions := filepath.Dir(s.dir)
+	must(t, os.Rename(sessions, sessions+".away"))
+	must(t, os.WriteFile(sessions, nil, 0o600))
+	if s.Wait(appendLines(t, s, intent(2), false), 0) {
+		t.Error("Wait = true without a directory")
+	}
+	must(t, os.Remove(sessions))
+	if _, err := s.Append(final(2, 0), true); !errors.Is(err, ErrFull) {
+		t.Errorf("Append = %v, want %v until the next attempt", err, ErrFull)
+	}
+	s.Last()
+	appendLines(t, s, final(2, 0), true)
+	must(t, s.Close())
+	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir}), [][]byte{final(2, 0)}, "after Last")
+}
+
 // TestLossIsNoticedUnderOS: nothing is synced, and the segment is looked at all the
 // same.
 func TestLossIsNoticedUnderOS(t *testing.T) {

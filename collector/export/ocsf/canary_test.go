@@ -36,6 +36,8 @@ func (m *memory) Append(lines []byte, _ bool) (int64, error) {
 
 func (m *memory) Wait(int64, time.Duration) bool { return true }
 
+func (m *memory) Last() {}
+
 // TestSecretsStayOut has a proxy record calls that are full of secrets, and answers
 // of a server that repeats them: no event has one in any form. An ordinary word at a
 // place that is clear by design is in the events.
