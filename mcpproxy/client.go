@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -81,7 +82,7 @@ func (c *clientSide) forward(frames []wire.Frame, ready []byte) bool {
 		}
 	}
 	if len(c.items) == 0 && c.dropping == "" {
-		return c.write(ready, 0, 0)
+		return c.write(ready, frames, 0)
 	}
 	pos, _ := c.s.intend(c.items, now) // what it could not write and must not be forwarded is refused
 	c.remember()
@@ -90,7 +91,7 @@ func (c *clientSide) forward(frames []wire.Frame, ready []byte) bool {
 		c.s.amend(c.items, func(r *facts) { r.NotDurable = true })
 	}
 	if c.dropping == "" && c.allForwardable() {
-		return c.write(ready, 0, len(c.items))
+		return c.write(ready, frames, 0)
 	}
 	return c.forwardSome(frames)
 }
@@ -155,17 +156,17 @@ func (c *clientSide) forwardSome(frames []wire.Frame) bool {
 				c.approvals.respond(items[0].ours, frame.Messages[0].Raw)
 				c.passed = false
 			case len(items) == 1 && items[0].strip != nil:
-				if !c.write(items[0].strip.stripped, from, i) {
+				if !c.write(items[0].strip.stripped, frames, f) {
 					return false
 				}
-			case !c.write(frame.Bytes, from, i):
+			case !c.write(frame.Bytes, frames, f):
 				return false
 			}
 			continue
 		}
 		why := refusal{answer: answer}
 		if c.dropping == "" {
-			if !c.invalidateForwarded(frame, from, i) {
+			if !c.invalidateForwarded(frames, f) {
 				return false
 			}
 			why.reason = reasons[refused]
@@ -187,8 +188,9 @@ func (c *clientSide) forwardSome(frames []wire.Frame) bool {
 // invalidateForwarded makes the forwarded part of a value that is refused now
 // unreadable for every server: no JSON value continues with "!" and a line feed, not
 // even inside a string. Nothing was forwarded of most refused frames, nor of a value
-// whose frame before was refused. Its items are c.items[from:to].
-func (c *clientSide) invalidateForwarded(f *wire.Frame, from, to int) bool {
+// whose frame before was refused.
+func (c *clientSide) invalidateForwarded(frames []wire.Frame, at int) bool {
+	f := &frames[at]
 	begun := c.midLine || c.passed && f.Inside
 	for i := range f.Messages {
 		m := &f.Messages[i]
@@ -198,12 +200,13 @@ func (c *clientSide) invalidateForwarded(f *wire.Frame, from, to int) bool {
 	if !begun {
 		return true
 	}
-	return c.write([]byte("!\n"), from, to)
+	return c.write([]byte("!\n"), frames, at)
 }
 
-// write forwards the bytes of c.items[from:to]. It returns false if the server does
-// not take all of them: then it gets none of the items after these.
-func (c *clientSide) write(b []byte, from, to int) bool {
+// write forwards b, which is of the frames from number first on. It returns false if the
+// server does not take all of it: how much it has of the frame where that ends is
+// unknown, and of those behind it nothing.
+func (c *clientSide) write(b []byte, frames []wire.Frame, first int) bool {
 	if len(b) == 0 {
 		return true
 	}
@@ -212,10 +215,12 @@ func (c *clientSide) write(b []byte, from, to int) bool {
 		c.midLine, c.passed = b[len(b)-1] != '\n', true
 		return true
 	}
-	if n > 0 {
-		from = to // what of them the server got is unknown
+	for ; n > 0 && first < len(frames); first++ {
+		n -= len(frames[first].Bytes)
 	}
-	c.s.amend(c.items[from:], func(r *facts) { r.Forwarded = false })
+	if i := slices.IndexFunc(c.items, func(it item) bool { return it.frame >= first }); i >= 0 {
+		c.s.amend(c.items[i:], func(r *facts) { r.Forwarded = false })
+	}
 	c.s.cfg.Log.Debug("the server takes no more input", zap.Error(err))
 	return false
 }

@@ -114,15 +114,20 @@ func TestServerStopsReading(t *testing.T) {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q}}`+"\n", id, tool)
 	}
 	const all = 5
-	tools := [all]string{"safe", "evil", "safe", "evil", "safe"} // evil: each frame is a write of its own
+	apart := [all]string{"safe", "evil", "safe", "evil", "safe"} // each frame is a write of its own
+	together := [all]string{"safe", "safe", "safe", "safe", "safe"}
 	for _, tt := range []struct {
 		name  string
+		tools [all]string
 		reads int // bytes
 		want  [all]bool
 	}{
-		{"before the first frame", 0, [all]bool{}},
-		{"between two frames", len(frame(1, "safe")), [all]bool{0: true}},
-		{"in the middle of a frame", len(frame(1, "safe")) + 5, [all]bool{0: true, 2: true}},
+		{"before the first frame", apart, 0, [all]bool{}},
+		{"between two frames", apart, len(frame(1, "safe")), [all]bool{0: true}},
+		{"in the middle of a frame", apart, len(frame(1, "safe")) + 5, [all]bool{0: true, 2: true}},
+		{"before the only write", together, 0, [all]bool{}},
+		{"between two frames of a write", together, 2 * len(frame(1, "safe")), [all]bool{0: true, 1: true}},
+		{"in the middle of a write", together, 2*len(frame(1, "safe")) + 5, [all]bool{0: true, 1: true, 2: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, j := testSession(t)
@@ -145,7 +150,7 @@ func TestServerStopsReading(t *testing.T) {
 				server.Close()
 			}()
 			var read string
-			for i, tool := range tools {
+			for i, tool := range tt.tools {
 				read += frame(i+1, tool)
 			}
 			q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
