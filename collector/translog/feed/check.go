@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"auditproxy/collector/translog/tiles"
 	"auditproxy/schemas/audit"
@@ -37,8 +38,9 @@ func newChecker(source Source) checker {
 	return checker{source: source, sessions: map[evidence.Hash]*session{}}
 }
 
-// check returns the entry of a record, nil for none, and what it contradicts.
-func (c *checker) check(ctx context.Context, raw []byte) ([]byte, *Contradiction, error) {
+// check returns the entry of a record, nil for none, and what it contradicts. Of sessions
+// from before old, the start may have come before this process.
+func (c *checker) check(ctx context.Context, raw []byte, old time.Time) ([]byte, *Contradiction, error) {
 	r, err := audit.Parse(raw)
 	if err != nil {
 		return nil, nil, nil // what is no record is found by the verification of records
@@ -48,13 +50,13 @@ func (c *checker) check(ctx context.Context, raw []byte) ([]byte, *Contradiction
 		return nil, contradiction(&r, "bad_signature", "its evidence cannot be read"), nil
 	}
 	s := c.session(evidence.Leaf([]byte(e.Origin)))
-	if e.Checkpoint == nil {
-		return e.Bytes(), s.begin(&r, e.Leaf), nil
-	}
-	if s.session == nil {
+	if s.session == nil && (e.Checkpoint != nil || audit.TimeOfID(r.SessionID).Before(old)) {
 		if err := c.learn(ctx, s, r.SessionID); err != nil {
 			return nil, nil, err
 		}
+	}
+	if e.Checkpoint == nil {
+		return e.Bytes(), s.begin(&r, e.Leaf), nil
 	}
 	before := len(s.roots)
 	found := s.compare(&r, e)

@@ -35,7 +35,7 @@ func TestCheckerCounts(t *testing.T) {
 			return !bytes.Contains(line, []byte(`,"evidence":`))
 		})
 		for _, line := range append(lines, lines...) {
-			if _, found, err := c.check(t.Context(), line); found != nil || err != nil {
+			if _, found, err := c.check(t.Context(), line, time.Time{}); found != nil || err != nil {
 				t.Fatalf("found %v: %v", found, err)
 			}
 		}

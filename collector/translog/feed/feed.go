@@ -201,7 +201,9 @@ func (f *Feed) take(ctx context.Context, from, to time.Time) (read int, err erro
 	}
 	err = f.c.Source.Evidence(ctx, from, to, func(raw []byte) error {
 		read++
-		entry, contradiction, err := f.checker.check(ctx, raw)
+		// The first pass looks back a day. A start mostly arrives soon after its session
+		// begins, so that few are asked for.
+		entry, contradiction, err := f.checker.check(ctx, raw, to.Add(window-sweepBack))
 		if err != nil {
 			return err
 		}

@@ -330,6 +330,8 @@ func TestRestarted(t *testing.T) {
 		{"it continues", []string{a.checkpoint(5, "5", a.key, false)}, nil},
 		{"a foreign key", []string{a.checkpoint(5, "5", again.key, false)}, []string{"a bad_signature 5"}},
 		{"another start", []string{a.checkpoint(5, "5", a.key, false), again.start}, []string{"a forked 0"}},
+		{"another start alone", []string{again.start}, []string{"a forked 0"}},
+		{"its start again", []string{a.start}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, l := &stored{rows: []row{{a.start, noon}}}, &log{}
