@@ -17,7 +17,7 @@
 // wait in Kafka or in the spool.
 //
 // The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
-// partition, pipeline, write, config, connect, decoded, dial, metrics, unread,
+// partition, pipeline, write, config, connect, decoded, metrics, unread,
 // waiting, ids, disk.
 package collector
 

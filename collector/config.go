@@ -50,6 +50,11 @@ type Config struct {
 	// made the group pass is not reported.
 	Reached func(ctx context.Context, places []ingest.Source) ([]uint64, error)
 
+	// Lacks reports of each place whether the store lacks the record, although neither
+	// retention nor an erasure removed it and it is no dead letter: the store is an older
+	// one. nil: that is not reported.
+	Lacks func(ctx context.Context, list []ingest.Stored) ([]bool, error)
+
 	BatchRows  int           // records in one insert; zero: 50 000
 	BatchBytes int64         // memory of one batch; zero: 64 MB
 	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s

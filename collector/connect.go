@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"auditproxy/collector/brokers"
 	shipper "auditproxy/sink/kafka"
 
 	"github.com/segmentio/kafka-go"
@@ -31,8 +32,8 @@ type Kafka struct {
 
 // dialer is for the consumer group, transport for everything else. With TLS
 // neither sends anything in clear.
-func (k Kafka) dialer(dial dialFunc) *kafka.Dialer {
-	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DialFunc: dialSecure(dial, k.TLS), SASLMechanism: k.SASL}
+func (k Kafka) dialer(dial brokers.Dial) *kafka.Dialer {
+	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DialFunc: brokers.DialSecure(dial, k.TLS), SASLMechanism: k.SASL}
 }
 
 func (k Kafka) transport() *kafka.Transport {
@@ -41,7 +42,7 @@ func (k Kafka) transport() *kafka.Transport {
 		topics = append(topics, k.DeadTopic)
 	}
 	return &kafka.Transport{
-		ClientID: k.ClientID, DialTimeout: dialTimeout, Dial: dialSecure(new(net.Dialer).DialContext, k.TLS), SASL: k.SASL,
+		ClientID: k.ClientID, DialTimeout: dialTimeout, Dial: brokers.DialSecure(new(net.Dialer).DialContext, k.TLS), SASL: k.SASL,
 		MetadataTopics: topics,
 		MetadataTTL:    time.Second, // age after which leaders are looked up again
 	}

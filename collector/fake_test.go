@@ -66,6 +66,7 @@ type fakeStore struct {
 	mu      sync.Mutex
 	rows    map[[16]byte]int // how often each payload came
 	ids     map[string]bool  // record ids
+	numbers map[string]bool  // session and number of records
 	letters map[letterID]ingest.DeadLetter
 	gaps    map[ingest.Gap]bool
 	next    map[brokers.Partition]int64 // by the first place of each record
@@ -78,7 +79,7 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[brokers.Partition]int64{}, nextAll: map[brokers.Partition]int64{}}
+	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, numbers: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[brokers.Partition]int64{}, nextAll: map[brokers.Partition]int64{}}
 }
 
 func (s *fakeStore) fault() fault {
@@ -144,6 +145,7 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 	for i := range rows {
 		s.rows[rows[i].Hash]++
 		s.ids[rows[i].Record.RecordID] = true
+		s.numbers[fmt.Sprint(rows[i].Record.SessionID, rows[i].Record.Seq)] = true
 		s.reach(rows[i].Source, rows[i].Source.Offset, s.rows[rows[i].Hash] == 1)
 	}
 	s.inserts++
@@ -207,6 +209,16 @@ func (s *fakeStore) Reached(_ context.Context, places []ingest.Source) (next []u
 		next = append(next, uint64(min(reached[brokers.Partition{Topic: p.Topic, Number: int(p.Partition)}], int64(p.Offset))))
 	}
 	return next, nil
+}
+
+// Lacks is Config.Lacks.
+func (s *fakeStore) Lacks(_ context.Context, list []ingest.Stored) (lacks []bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range list {
+		lacks = append(lacks, !s.numbers[fmt.Sprint(r.Session, r.Seq)])
+	}
+	return lacks, nil
 }
 
 // stored returns the numbers of different records and of dead letters.

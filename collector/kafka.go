@@ -27,7 +27,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
 	w := newWriter(c, deadTopic)
-	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, reached: c.config.Reached, committed: map[brokers.Partition]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
+	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, reached: c.config.Reached, lacks: c.config.Lacks, committed: map[brokers.Partition]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
 		return newPipeline(c, w, commit)
 	}}
 	return m.run(ctx)
@@ -70,7 +70,7 @@ func (c *consumer) runGroup(ctx context.Context, topics []string) error {
 		ID:                    k.Group,
 		Brokers:               k.Brokers,
 		Topics:                topics,
-		Dialer:                k.dialer(dialUntil(connected)),
+		Dialer:                k.dialer(brokers.DialUntil(connected)),
 		StartOffset:           kafka.FirstOffset, // the other choice loses records written before the group existed
 		SessionTimeout:        sessionTimeout,
 		RebalanceTimeout:      rebalanceTimeout,

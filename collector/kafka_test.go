@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -64,11 +65,12 @@ type member struct {
 func join(t *testing.T, store Inserter, group string, topics ...string) *member {
 	t.Helper()
 	var reached func(context.Context, []ingest.Source) ([]uint64, error)
+	var lacks func(context.Context, []ingest.Stored) ([]bool, error)
 	if s, ok := store.(*fakeStore); ok {
-		reached = s.Reached
+		reached, lacks = s.Reached, s.Lacks
 	}
 	c, err := New(Config{
-		Store: store, Reached: reached, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
+		Store: store, Reached: reached, Lacks: lacks, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
 		Kafka: Kafka{Brokers: []string{cluster.Broker(t).Addr}, Group: group, Topics: topics},
 	})
 	if err != nil {
@@ -469,6 +471,44 @@ func TestOffsetWasSet(t *testing.T) {
 	setOffset(t, topic, 3)
 	run(9)
 	check("set back", first, second)
+}
+
+// TestStoreIsOlder has a collector start with a store that was restored from a backup: what
+// was read since is a gap, once. Records that came again and dead letters are none.
+func TestStoreIsOlder(t *testing.T) {
+	topic, store := newTopic(t, 1), newFakeStore()
+	run := func(store *fakeStore, want int, messages ...kafka.Message) {
+		t.Helper()
+		produce(t, topic, messages...)
+		m := join(t, store, topic, topic)
+		eventually(t, "the records are stored", store.has(want, 0))
+		eventually(t, "they are committed", func() bool { return committedOffset(t, m, topic) == logEnd(t, topic) })
+		m.leave(t)
+	}
+	first := records(1, 5)
+	run(store, 5, first...)
+	backup := newFakeStore()
+	maps.Copy(backup.rows, store.rows)
+	maps.Copy(backup.numbers, store.numbers)
+	maps.Copy(backup.next, store.next)
+	maps.Copy(backup.nextAll, store.nextAll)
+	run(store, 5, append(first, kafka.Message{Key: []byte("k"), Value: []byte("not JSON")})...)
+	run(store, 6, records(6, 1)...)
+	if len(store.gaps) > 0 {
+		t.Errorf("gaps %v, want none", store.gaps)
+	}
+	want := map[ingest.Gap]bool{{Topic: topic, From: 5, To: 11, Reason: "store is older"}: true}
+	for no := range 2 {
+		run(backup, 6+no, records(7+no, 1)...)
+		if diff := cmp.Diff(want, backup.gaps); diff != "" {
+			t.Errorf("gaps (-want +got):\n%s", diff)
+		}
+	}
+	setOffset(t, topic, 5)
+	run(backup, 8)
+	if diff := cmp.Diff(want, backup.gaps); diff != "" {
+		t.Errorf("after the remedy, gaps (-want +got):\n%s", diff)
+	}
 }
 
 // setOffset sets the offset of the group with the topic's name, as an administrator's

@@ -25,6 +25,8 @@ type partitionOffset struct {
 	brokers.Partition
 	next int64
 	id   brokers.TopicID // of the topic that next is of
+
+	stored string // the last record before it, see ingest.StoredText; "": not known
 }
 
 // A partition is read by one goroutine, which owns it.
@@ -37,7 +39,7 @@ type partition struct {
 	old        bool   // the group's offset is of another topic that had its name
 	hadOffset  bool   // the group had an offset of it at the start
 	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
-	wasSet     bool   // another program set the group's offset
+	jump       string // the reason of the gap before the group's offset; "": none
 	reached    int64  // offset behind the last record that the store has, before the one that was set or of all if the group has none
 	passed     int64  // next of the last chunk that the pipeline has
 	rows       int    // of the last chunk
@@ -99,7 +101,7 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 			return err
 		}
 	}
-	if p.wasSet {
+	if p.jump != "" {
 		p.pass(ctx, p.takeOffset(), out)
 	}
 	if p.old || isOther(p.id, p.ids.is(p.Topic)) {
@@ -178,16 +180,19 @@ func (p *partition) begin(ctx context.Context) (c chunk[partitionOffset], err er
 // offsetWasSet is the reason of the gap before an offset that another program set.
 const offsetWasSet = "offset was set"
 
-// takeOffset goes on at the offset that another program set. What the store does not
-// have before it is a gap. The offset is committed in any case, so that the next
-// generation need not ask again.
+// storeIsOlder is the reason of the gap in a store that lacks the last record before the
+// group's offset, as one that was restored from a backup.
+const storeIsOlder = "store is older"
+
+// takeOffset goes on at an offset before which the store may lack records. These are a
+// gap. The offset is committed in any case, so that the next generation need not ask again.
 func (p *partition) takeOffset() (c chunk[partitionOffset]) {
 	if to := p.next; p.reached < to {
 		p.next = p.reached
-		p.gap(&c, to-1, offsetWasSet)
+		p.gap(&c, to-1, p.jump)
 		p.next = to
 	}
-	p.wasSet, p.passed = false, -1
+	p.jump, p.passed = "", -1
 	return c
 }
 
@@ -231,7 +236,9 @@ func (p *partition) decode(ctx context.Context, answer brokers.Answer) (c chunk[
 		// The first batch of an answer is whole, however long it is.
 		err = fmt.Errorf("the broker sends nothing from offset %d on, and has records up to %d", from, answer.Stable)
 	}
-	p.rows = len(c.rows)
+	if p.rows = len(c.rows); p.rows > 0 {
+		p.stored = ingest.StoredText(&c.rows[p.rows-1])
+	}
 	p.position.Store(p.next)
 	p.lags(answer.End - p.next)
 	return c, err

@@ -107,6 +107,7 @@ type consumer struct {
 	ids       topicIDs
 	committed map[brokers.Partition]int64                                                 // offsets of this process; owned by the generation that runs
 	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error)         // see Config.Reached
+	lacks     func(ctx context.Context, list []ingest.Stored) ([]bool, error)             // see Config.Lacks
 	missing   *health                                                                     // the topics that do not exist, and partitions that no member has
 	rejoined  time.Time                                                                   // the group was joined again because of these; owned by watchTopics
 	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
@@ -116,15 +117,16 @@ type consumer struct {
 func (c *consumer) commit(gen *kafka.Generation, marks []partitionOffset) error {
 	last := map[brokers.Partition]brokers.Offset{}
 	for _, m := range marks { // ascending in each partition
-		last[m.Partition] = brokers.Offset{Next: m.next, ID: m.id}
+		last[m.Partition] = brokers.Offset{Next: m.next, ID: m.id, Stored: m.stored}
 	}
 	return c.client.Commit(context.Background(), gen, last) // also while the collector stops
 }
 
 // findJumps finds whether the group's offset of a partition is of another topic that had
 // its name, and what the store has of partitions whose offset another program set, or
-// of which the group has none, so that their readers report what they will never read. It
-// tries until ctx ends: nothing could be stored meanwhile.
+// of which the group has none or one beyond what the store has, so that their readers
+// report what they will never read. It tries until ctx ends: nothing could be stored
+// meanwhile.
 func (c *consumer) findJumps(ctx context.Context, readers []*partition) {
 	const part = "comparing the group's offsets with what is stored"
 	defer c.health.tell(&c.committed, "", nil)
@@ -143,7 +145,8 @@ func (c *consumer) findJumps(ctx context.Context, readers []*partition) {
 func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) error {
 	var set []*partition
 	var places []ingest.Source
-	doubt := func(r *partition, before int64) {
+	doubt := func(r *partition, before int64, jump string) {
+		r.jump = jump
 		set = append(set, r)
 		places = append(places, ingest.Source{Topic: r.Topic, Partition: uint32(r.Number), Offset: uint64(before)})
 	}
@@ -157,7 +160,7 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 			given = append(given, r.Partition)
 			of[r.Partition] = r
 		case r.next < 0:
-			doubt(r, math.MaxInt64)
+			doubt(r, math.MaxInt64, "")
 		}
 	}
 	slices.Sort(topics)
@@ -166,9 +169,11 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 		return err
 	}
 	for _, r := range readers {
-		r.id, r.old = ids[r.Topic], false
+		r.id, r.old, r.stored, r.jump = ids[r.Topic], false, "", ""
 		c.ids.set(r.Topic, r.id)
 	}
+	var last []*partition
+	var stored []ingest.Stored
 	if len(given) > 0 {
 		committed, err := c.client.Committed(ctx, given...)
 		if err != nil {
@@ -179,14 +184,31 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 			switch {
 			case r == nil || offset.Next != r.next:
 			case !offset.ByCollector:
-				doubt(r, r.next)
+				doubt(r, r.next, offsetWasSet)
+			case isOther(offset.ID, r.id):
+				r.old = true
 			default:
-				r.old = isOther(offset.ID, r.id)
+				if s, ok := ingest.ParseStored(offset.Stored); ok {
+					s.Topic, s.Partition = r.Topic, uint32(r.Number)
+					last, stored, r.stored = append(last, r), append(stored, s), offset.Stored
+				}
 			}
 		}
 	}
 	if c.reached == nil {
 		return nil
+	}
+	if c.lacks != nil && len(last) > 0 {
+		lacks, err := c.lacks(ctx, stored)
+		if err != nil {
+			return err
+		}
+		for i, r := range last {
+			if lacks[i] {
+				r.stored = ""
+				doubt(r, r.next, storeIsOlder)
+			}
+		}
 	}
 	if len(set) == 0 {
 		return nil
@@ -197,11 +219,11 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 	}
 	var none []brokers.Partition // without an offset of the group
 	for i, r := range set {
-		r.reached, r.wasSet = int64(reached[i]), r.next > 0
+		r.reached = int64(reached[i])
 		switch {
-		case !r.wasSet && r.reached > 0:
+		case r.jump == "" && r.reached > 0:
 			none = append(none, r.Partition)
-		case r.wasSet && r.reached == 0: // the store has nothing of it, and the brokers may have removed some long ago
+		case r.jump != "" && r.reached == 0: // the store has nothing of it, and the brokers may have removed some long ago
 			if r.reached, _, err = r.bounds(ctx); err != nil {
 				return err
 			}

@@ -304,6 +304,7 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 		KeepTenants: cfg.keepTenants,
 		Erased:      erased.Has,
 		Reached:     store.Reached,
+		Lacks:       store.Lacks,
 		Spools:      cfg.spoolDirs,
 		HostKey:     cfg.evidence.hostKeyFile,
 		BatchRows:   cfg.batchRows,

@@ -5,9 +5,10 @@
 // It owns what is special about these questions: offsets that a collector commits say so,
 // and of which topic they are, since another one may get its name; aborted records and
 // markers of transactions are told from others, and batches that become too large when
-// they are decompressed are replaced.
+// they are decompressed are replaced. It connects to brokers too, with the certificates of
+// the time.
 //
-// The files, from the top: brokers, topicid, fetch, inflate, client.
+// The files, from the top: brokers, topicid, fetch, inflate, client, dial.
 package brokers
 
 import (
@@ -69,8 +70,12 @@ func (c *Client) Leave(ctx context.Context, memberID string) error {
 }
 
 // committedBy begins the metadata of the offsets that a collector commits; the topic's id
-// follows. Programs that set a group's offsets leave none.
+// follows, and what the offset has as Stored. Programs that set a group's offsets leave
+// none.
 const committedBy = "auditcollector"
+
+// noID takes the place of an id that is not known.
+const noID = "-"
 
 // Commit commits the offsets of partitions as the member of a generation, and says
 // that a collector did. The generation may have ended: the brokers accept it until all
@@ -79,8 +84,14 @@ func (c *Client) Commit(ctx context.Context, gen *kafka.Generation, offsets map[
 	req := kafka.OffsetCommitRequest{GroupID: gen.GroupID, GenerationID: int(gen.ID), MemberID: gen.MemberID, Topics: map[string][]kafka.OffsetCommit{}}
 	for p, o := range offsets {
 		by := committedBy
-		if o.ID != (TopicID{}) {
+		switch {
+		case o.ID != (TopicID{}):
 			by += " " + hex.EncodeToString(o.ID[:])
+		case o.Stored != "":
+			by += " " + noID
+		}
+		if o.Stored != "" {
+			by += " " + o.Stored
 		}
 		req.Topics[p.Topic] = append(req.Topics[p.Topic], kafka.OffsetCommit{Partition: p.Number, Offset: o.Next, Metadata: by})
 	}
@@ -122,8 +133,9 @@ func (c *Client) Committed(ctx context.Context, partitions ...Partition) (map[Pa
 			if o.Error != nil {
 				return nil, o.Error
 			}
-			by, id, _ := strings.Cut(o.Metadata, " ")
-			committed := Committed{Offset{Next: o.CommittedOffset}, by == committedBy}
+			by, rest, _ := strings.Cut(o.Metadata, " ")
+			id, stored, _ := strings.Cut(rest, " ")
+			committed := Committed{Offset{Next: o.CommittedOffset, Stored: stored}, by == committedBy}
 			if b, err := hex.DecodeString(id); err == nil && len(b) == len(committed.ID) {
 				committed.ID = TopicID(b)
 			}

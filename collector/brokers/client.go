@@ -30,4 +30,8 @@ type TopicID [16]byte
 type Offset struct {
 	Next int64   // negative: none
 	ID   TopicID // of the topic that has it
+
+	// Stored is the collector's text about the last record before it that was stored, of at
+	// most a few hundred bytes without spaces; "" for none.
+	Stored string
 }

@@ -1,7 +1,7 @@
 // Package ingest turns untrusted messages into rows or dead letters. It also
 // names the classes of the errors of the store that keeps them.
 //
-// The files, from the top: decode, ingest, class.
+// The files, from the top: decode, stored, ingest, class.
 package ingest
 
 import (

@@ -108,6 +108,34 @@ func (s *Store) reachedSQL(places []ingest.Source) (sql string, args []any) {
 // codeOffsets is how many offsets of a partition the code of a place tells apart.
 const codeOffsets = 1 << 48
 
+// Lacks reports of each place of a record whether the record is not here, although it is
+// no dead letter, and neither retention nor an erasure removed it. Its time bounds what is
+// read.
+func (s *Store) Lacks(ctx context.Context, list []ingest.Stored) ([]bool, error) {
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return nil, clickhouse.Classify("asking whether records are stored", err)
+	}
+	lacks := make([]bool, len(list))
+	for i, r := range list {
+		db := s.db.Name()
+		sql := "SELECT (SELECT count() FROM " + db + `.events WHERE session_id = ? AND seq = ? AND ts = fromUnixTimestamp64Micro(?, 'UTC')) +
+			(SELECT count() FROM ` + db + `.dead_letters WHERE kafka_topic = ? AND kafka_partition = ? AND kafka_offset = ?) +
+			(SELECT count() FROM ` + db + `.erased_sessions WHERE session_id = ?) +
+			(SELECT count() FROM ` + db + ".retention_log WHERE table_name IN ('events', 'dead_letters') AND cutoff > fromUnixTimestamp64Micro(?, 'UTC'))"
+		var reasons uint64
+		limited, cancel := s.db.Limited(ctx)
+		row := conn.QueryRow(limited, sql, r.Session, r.Seq, r.TS.UnixMicro(), r.Topic, r.Partition, r.Offset, r.Session, r.TS.UnixMicro())
+		err := row.Scan(&reasons)
+		cancel()
+		if err != nil {
+			return nil, clickhouse.Classify("asking whether records are stored", err)
+		}
+		lacks[i] = reasons == 0
+	}
+	return lacks, nil
+}
+
 // Completeness counts the gaps in the sessions of the last two days.
 type Completeness struct {
 	Missing uint64 // sequence numbers never received

@@ -8,6 +8,7 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
@@ -112,6 +113,7 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 	if want := []uint64{8, 0, 0, 10, 21, 31, 21, 8, 0}; !slices.Equal(next, want) {
 		t.Errorf("places %v: the store reached %d, want %d", places, next, want)
 	}
+	testLacks(t, s, dir, record, letters[0].Source)
 	full := engine(dir, chdb.Writer)
 	full.KeepFree = 1 << 60
 	limited, err := store.Open(full)
@@ -124,4 +126,30 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 	}
 	chdbtest.Want(t, dir, "SELECT kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason FROM audit.gaps FINAL ORDER BY ALL",
 		"t\t1\t5\t8\t\tremoved", "t\t1\t5\t8\ts\tremoved", "t\t1\t5\t9\t\tremoved", "t\t1\t6\t8\t\tremoved")
+}
+
+// testLacks asks for a record that is here, for others that are not, and for these when
+// there is a reason.
+func testLacks(t *testing.T, s *store.Store, dir string, here audit.Record, letter ingest.Source) {
+	t.Helper()
+	stored := func(seq uint64, ts time.Time, at ingest.Source) ingest.Stored {
+		return ingest.Stored{Session: here.SessionID, Seq: seq, TS: ts, Source: at}
+	}
+	list := []ingest.Stored{
+		stored(here.Seq, here.TS, ingest.Source{Topic: "t", Partition: 3, Offset: 7}),
+		stored(here.Seq+1, here.TS, ingest.Source{Topic: "t", Partition: 3, Offset: 8}),
+		stored(here.Seq+1, here.TS, letter),
+		stored(here.Seq+1, here.TS.Add(-48*time.Hour), ingest.Source{Topic: "t", Partition: 3, Offset: 8}),
+	}
+	check := func(what string, want ...bool) {
+		t.Helper()
+		if got, err := s.Lacks(t.Context(), list); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: the store lacks %v, %v, want %v", what, got, err, want)
+		}
+	}
+	check("at first", false, true, false, true)
+	chdbtest.Query(t, dir, "INSERT INTO audit.retention_log (table_name, cutoff) VALUES ('events', now() - INTERVAL 1 DAY)")
+	check("after retention", false, true, false, false)
+	chdbtest.Query(t, dir, "INSERT INTO audit.erased_sessions (session_id) VALUES ('"+here.SessionID+"')")
+	check("after an erasure", false, false, false, false)
 }

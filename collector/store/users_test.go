@@ -191,6 +191,7 @@ func storeAsWriter(t *testing.T, dir string) {
 	}
 	letter := ingest.DeadLetter{Source: ingest.Source{Topic: "t", Offset: 1}, Raw: []byte("y"), Reason: "not_json", Seen: time.Now()}
 	_, complete := s.Completeness(t.Context())
+	_, lacksErr := s.Lacks(t.Context(), []ingest.Stored{{Session: "s", TS: time.Now()}})
 	_, reachedErr := s.Reached(t.Context(), []ingest.Source{{Topic: "t", Offset: 9}})
 	for what, err := range map[string]error{
 		"InsertRows":        s.InsertRows(t.Context(), []ingest.Row{row(t, call(3, "list_panes"), 3)}, hour),
@@ -199,6 +200,7 @@ func storeAsWriter(t *testing.T, dir string) {
 		"InsertGaps":        s.InsertGaps(t.Context(), []ingest.Gap{{Topic: "t", From: 1, To: 2, Reason: "removed", Seen: time.Now()}}),
 		"Completeness":      complete,
 		"Reached":           reachedErr,
+		"Lacks":             lacksErr,
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)

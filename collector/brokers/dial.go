@@ -1,4 +1,4 @@
-package collector
+package brokers
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"net"
 )
 
-// A dialFunc connects to host:port.
-type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+// A Dial connects to host:port.
+type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialSecure returns dial with TLS as it is configured at the time; nil: plain text. The
+// DialSecure returns dial with TLS as it is configured at the time; nil: plain text. The
 // client would take the configuration of its start.
-func dialSecure(dial dialFunc, config func() *tls.Config) dialFunc {
+func DialSecure(dial Dial, config func() *tls.Config) Dial {
 	if config == nil {
 		return dial
 	}
@@ -33,11 +33,11 @@ func dialSecure(dial dialFunc, config func() *tls.Config) dialFunc {
 	}
 }
 
-// dialUntil returns a dialFunc whose connections are closed when until ends;
+// DialUntil returns a Dial whose connections are closed when until ends;
 // later dials fail. It serves callers that cannot be cancelled: the consumer
 // group joins over its own connection, and the answer may take as long as the
 // slowest member.
-func dialUntil(until context.Context) dialFunc {
+func DialUntil(until context.Context) Dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
