@@ -2,6 +2,7 @@ package translog
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,11 +77,31 @@ func TestFullDisk(t *testing.T) {
 			return err == nil && len(names) <= 6
 		})
 	}
+	eventually(t, "what failed writes left is removed from the tiles", func() bool {
+		return len(unnamed(t, dir)) == 0
+	})
+	check(t, dir, l.Status().Key)
 	leave(0)
 	_, err := Open(t.Context(), Config{Dir: filepath.Join(disk, "other"), Name: "auditproxy/log/other"})
 	if err == nil || !strings.Contains(err.Error(), "free space there") {
 		t.Errorf("opening a new log on a full disk: %v", err)
 	}
+}
+
+// unnamed returns the files of a log that are no tiles, which have names of at most three
+// digits.
+func unnamed(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(dir, "tile"), func(name string, f fs.DirEntry, err error) error {
+		if err == nil && !f.IsDir() && len(f.Name()) > 3 {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // TestReadOnlyDisk checks that a directory that becomes read-only fails Add and ends

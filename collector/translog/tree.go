@@ -222,6 +222,10 @@ func (l *Log) has(ctx context.Context, leaf tlog.Hash) (bool, error) {
 // in a crash, it stays.
 var leftover = lazyregexp.New(`^(checkpoint|treeState|gcState|version)[0-9]+$`)
 
+// torn is such a name of a tile: more digits follow its own. A tile's has three, or at
+// most so many if it is not full, so that no tile has such a name.
+var torn = lazyregexp.New(`^[0-9]{4,}$`)
+
 // sweep removes what failed writes have left, which could be a file for each second of
 // a full disk. Tessera is not running, or has no reason to write.
 func (l *Log) sweep() error {
@@ -235,7 +239,16 @@ func (l *Log) sweep() error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	err := filepath.WalkDir(filepath.Join(l.config.Dir, "tile"), func(name string, f fs.DirEntry, err error) error {
+		if err == nil && f.Type().IsRegular() && torn.MatchString(f.Name()) {
+			err = os.Remove(name)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // a new log has no tile, and tessera removes old ones
+			return nil
+		}
+		return err
+	})
+	return errors.Join(append(errs, err)...)
 }
 
 // writable returns an error where tessera could not open its lock, and would end the
