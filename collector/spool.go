@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -139,7 +140,7 @@ func (s *spoolSource) run(ctx context.Context) error {
 	for _, dir := range s.dirs {
 		wg.Go(func() { s.recover(ctx, dir) })
 		wg.Go(func() { watchBacklog(ctx, dir, s.metrics) })
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, "sessions")); errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("there is no spool yet; the first session makes it, unless spool.dirs names another place than the proxy does", zap.String("dir", dir))
 		}
 	}

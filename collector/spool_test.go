@@ -528,8 +528,11 @@ func TestSpoolUnreadable(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
-		absent := filepath.Join(parent, "absent")
-		c, err := New(Config{Store: newFakeStore(), Keep: time.Hour, Spools: []string{dir, absent}, Log: zap.New(core)})
+		absent, other := filepath.Join(parent, "absent"), filepath.Join(parent, "other") // of another program
+		if err := os.MkdirAll(filepath.Join(other, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c, err := New(Config{Store: newFakeStore(), Keep: time.Hour, Spools: []string{dir, absent, other}, Log: zap.New(core)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -554,8 +557,8 @@ func TestSpoolUnreadable(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if yet := logs.FilterMessageSnippet("there is no spool yet").All(); len(yet) != 1 || yet[0].ContextMap()["dir"] != absent {
-			t.Errorf("said %v, want once that %q is not there", yet, absent)
+		if yet := logs.FilterMessageSnippet("there is no spool yet").All(); len(yet) != 2 || yet[0].ContextMap()["dir"] != absent || yet[1].ContextMap()["dir"] != other {
+			t.Errorf("said %v, want once each that %q and %q are none", yet, absent, other)
 		}
 	})
 }
