@@ -502,7 +502,7 @@ func testCountedOnce(t *testing.T, f *fixture) {
 		"before its statement":   deletes,
 		"before its entry's end": regexp.MustCompile(`^POST (?s:.*)INSERT INTO audit.retention_log(?s:.*)done_at(?s:.*)FROM audit.retention_log`),
 	} {
-		t.Log("a collector is stopped ", what, ", and another one works until the next day")
+		t.Logf("a collector is stopped %s, and another one works until the next day", what)
 		f.clear()
 		f.call(1, 100*day, "", audit.NewID(time.Now()))
 		f.call(2, 2100*day, "", audit.NewID(time.Now()))
