@@ -285,7 +285,10 @@ func WordAt(text []byte, i int) Programs {
 		}
 		return p
 	}
-	if i > 0 && text[i-1] == '_' {
+	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && text[i-1] != '+' && text[i-1] != '#' && !lex.IsWordBreak(text[i-1]) {
+		if text[i-1] != '_' {
+			return 0
+		}
 		to := i
 		for to < len(text) && to-i <= maxProgram && lex.Classes[text[to]]&lex.IsName != 0 {
 			to++
@@ -293,9 +296,6 @@ func WordAt(text []byte, i int) Programs {
 		if p := programOf(text[i:to]) & (PassWord | ProseWord); p != 0 && prose.MayBeVariable(text, i, to) {
 			return p
 		}
-		return 0
-	}
-	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && text[i-1] != '+' && text[i-1] != '#' && !lex.IsWordBreak(text[i-1]) {
 		return 0
 	}
 	to := i
@@ -319,7 +319,7 @@ func WordAt(text []byte, i int) Programs {
 		p = programOf(text[i:to]) & PassWord
 	}
 	if p&deviceWord != 0 {
-		if startsCommand(text, i) && !bytes.HasPrefix(text[to:], []byte(" -")) {
+		if StartsCommand(text, i, to) {
 			p &^= verbWord
 		} else {
 			p &^= verbUse
@@ -331,8 +331,12 @@ func WordAt(text []byte, i int) Programs {
 	return p
 }
 
-// startsCommand reports whether a word at i starts its line, but for a prompt.
-func startsCommand(text []byte, i int) bool {
+// StartsCommand reports whether the word text[i:to] starts its line, but for a prompt, and no
+// option follows.
+func StartsCommand(text []byte, i, to int) bool {
+	if bytes.HasPrefix(text[to:], []byte(" -")) {
+		return false
+	}
 	for i > 0 && text[i-1] == ' ' {
 		i--
 	}

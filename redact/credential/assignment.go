@@ -125,8 +125,8 @@ func (s *Scanner) assigned(i int) lex.Span {
 			}
 		}
 		if string(name) == "stringData" { // of a Secret of Kubernetes
-			if v := s.values.Value(i + 1); v.From < v.To && s.text[v.From] == '{' {
-				return v
+			if bytes.HasPrefix(bytes.TrimLeft(s.text[i+1:min(len(s.text), i+maxGap)], " \t"), []byte("{")) {
+				return s.values.Value(i + 1)
 			}
 			s.items(i, i+1)
 		}

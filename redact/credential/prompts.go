@@ -60,11 +60,13 @@ func (s *Scanner) prompted(i int) lex.Span {
 	if t[i] == '=' && bytes.HasPrefix(head, []byte("PASSWORD ")) && bytes.Count(head, []byte(" ")) == 1 && prose.LooksSecret(t[v.From:v.To]) { // of Elasticsearch: PASSWORD elastic = SECRET
 		return v
 	}
-	if made := madeBefore(head); made > 0 && prose.LooksSecret(t[v.From:v.To]) && !lex.IsDigit(t[v.From]) {
-		head, explained = head[:made], true
+	if (bytes.HasSuffix(head, []byte("ed")) || bytes.HasSuffix(head, []byte("ly"))) && prose.LooksSecret(t[v.From:v.To]) && !lex.IsDigit(t[v.From]) {
+		if made := madeBefore(head); made > 0 {
+			head, explained = head[:made], true
+		}
 	}
 	named := explained && s.sensitiveName(head[bytes.LastIndexByte(head, ' ')+1:], names.NoWhole|names.AtEnd)
-	if !named && !s.isPrompt(head) && !s.isRepeated(head, to-len(head)) || about.IsReport(head) || about.IsState(head, t[v.From:v.To]) {
+	if !named && !s.isPrompt(head) && (len(s.found) == 0 || !s.isRepeated(head, to-len(head))) || about.IsReport(head) || about.IsState(head, t[v.From:v.To]) {
 		return lex.Span{}
 	}
 	return v
@@ -74,10 +76,9 @@ func (s *Scanner) prompted(i int) lex.Span {
 // made: "API key created". 0 for none.
 func madeBefore(head []byte) int {
 	head = bytes.TrimSuffix(head, []byte(" successfully"))
-	for _, made := range [...]string{" created", " generated", " issued"} {
-		if bytes.HasSuffix(head, []byte(made)) {
-			return len(head) - len(made)
-		}
+	switch at := bytes.LastIndexByte(head, ' '); string(head[at+1:]) {
+	case "created", "generated", "issued":
+		return max(at, 0)
 	}
 	return 0
 }
@@ -256,13 +257,11 @@ func (s *Scanner) isPrompt(head []byte) bool {
 // isRepeated reports whether head, a line from i on, asks again for what the line before has
 // asked for: "Enter it again".
 func (s *Scanner) isRepeated(head []byte, i int) bool {
-	if n := len(s.found); n == 0 || i == 0 || len(bytes.TrimRight(s.text[s.found[n-1].To:max(s.found[n-1].To, i)], "\r\n\"'")) > 0 || s.found[n-1].To > i {
-		return false
-	}
 	switch string(bytes.ToLower(head)) {
 	case "enter it again", "enter again", "type it again", "type again", "again", "once again", "once more", "repeat", "repeat it", "please repeat", "retype", "retype it", "re-type", "re-enter", "reenter",
 		"re-enter it", "confirm", "confirm it", "please confirm", "verify", "verifying", "verification", "enter same again":
-		return true
+		last := s.found[len(s.found)-1].To
+		return last < i && len(bytes.Trim(s.text[last:i], "\r\n\"'")) == 0
 	}
 	return false
 }

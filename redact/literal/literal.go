@@ -113,12 +113,14 @@ func (r *Reader) Value(i int) lex.Span {
 			whole = t[:i+n] // <p><b>Password:</b> SECRET</p>
 		}
 	}
+	if separator == ':' && i < len(whole) && bytes.IndexByte(t[i:min(len(whole), i+maxArguments)], '<') >= 0 {
+		from, end := enclosed(t[i:min(len(whole), i+maxArguments)])
+		if i += from; end > from {
+			whole = t[:i-from+end]
+		}
+	}
 	to := lex.CredentialEnd(whole, i)
 	r.left -= to - i // the next call of spend, or Find at the end, acts on it
-	if separator == ':' {
-		from, end := enclosed(t[i:to])
-		i, to = i+from, i+end
-	}
 	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		if isDefault(t[i : to-1]) {
 			return r.Quoted(to, 0)
@@ -309,17 +311,19 @@ func markupLen(b []byte) int {
 	return n
 }
 
-// enclosed returns where the text starts and ends that the tags of HTML in b enclose:
-// <b>SECRET</b>, SECRET</li><li>Host:
+// enclosed returns where the text starts and ends that tags of HTML enclose in the word that b
+// starts with, 0 without them: <b>SECRET</b>, SECRET</li><li>Host:
 func enclosed(b []byte) (from, to int) {
-	to = len(b)
-	for _, tag := range [...]string{"</", "<br"} {
-		if n := bytes.Index(b, []byte(tag)); n > 0 && n+len(tag) < len(b) && bytes.IndexByte(b[n:], '>') > 0 {
-			to = min(to, n)
+	for n := 0; ; to++ {
+		if n = bytes.IndexByte(b[to:], '<'); n < 0 || bytes.IndexByte(b[to:to+n], ' ') >= 0 {
+			return 0, 0
+		}
+		if to += n; bytes.HasPrefix(b[to:], []byte("</")) || bytes.HasPrefix(b[to:], []byte("<br")) {
+			break
 		}
 	}
-	if to == len(b) {
-		return 0, to
+	if to == 0 || bytes.IndexByte(b[to:], '>') < 0 {
+		return 0, 0
 	}
 	for from+1 < to && b[from] == '<' && 'a' <= b[from+1] && b[from+1] <= 'z' {
 		n := bytes.IndexByte(b[from:to], '>')

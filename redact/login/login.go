@@ -281,7 +281,16 @@ const maxSegment = 24
 // line of chap-secrets or pap-secrets: ann * "SECRET" *.
 func IsOfPPP(t []byte, i int) bool {
 	line := bytes.TrimRight(t[max(0, i-maxLogin):i], " ")
-	if !bytes.HasSuffix(line, []byte("*")) && !bytes.HasSuffix(line, []byte("tpd")) || len(bytes.Fields(line[bytes.LastIndexByte(line, '\n')+1:])) != 2 {
+	if !bytes.HasSuffix(line, []byte("*")) && !bytes.HasSuffix(line, []byte("tpd")) {
+		return false
+	}
+	words := 0
+	for range bytes.FieldsSeq(line[bytes.LastIndexByte(line, '\n')+1:]) {
+		if words++; words > 2 {
+			break
+		}
+	}
+	if words != 2 {
 		return false
 	}
 	rest := t[i+2 : min(len(t), i+2+maxLogin)]

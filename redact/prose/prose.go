@@ -36,15 +36,14 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		if kind == noNoun && (len(w) != len("answer") || !isOfQuestion(w)) {
 			continue
 		}
-		if from > 0 && t[from-1] == '_' {
-			v := lex.Span{}
-			if i, v = ofVariable(t, from, i); v.From < v.To {
-				found = append(found, v)
-			}
-			continue
-		}
 		if kind <= password && !endPhrase(t, from, &i) || w[0] < 0x80 && !isTelling(t, from, i, max(kind, password)) {
 			i = from + len(w)
+			if from > 0 && t[from-1] == '_' {
+				v := lex.Span{}
+				if i, v = ofVariable(t, from, i); v.From < v.To {
+					found = append(found, v)
+				}
+			}
 			continue
 		}
 		kind = max(kind, password)
@@ -184,23 +183,19 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	if at == to || at == len(t) || lex.MarkLen(t[at:]) > 0 {
 		return inserted(t, from, to, kind)
 	}
-	if says != apart {
+	tagged := false
+	if says != apart && (t[at] == '<' || t[at] == '*' || from > 0 && t[from-1] == '/') {
 		if v := Second(t, from, at); v.From < v.To {
 			return v
 		}
-	}
-	tagged := false
-	if stressed := skipTags(t, at); stressed > at && says != apart {
-		tagged = t[at] == '<'
+		stressed := skipTags(t, at)
+		tagged = stressed > at && t[at] == '<'
 		at = stressed
 	}
 	if t[from] >= 0xE3 && t[at] >= 0xE3 && quoteLen(t[at:]) == 0 {
 		return lex.Span{} // the words of its script go on
 	}
 	v := wordAt(t, at)
-	if n := bytes.IndexByte(t[v.From:v.To], '<'); tagged && n >= 0 {
-		v.To = v.From + n
-	}
 	if kind == number {
 		v = widened(t, v)
 	}

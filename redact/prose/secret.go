@@ -154,6 +154,9 @@ const minNumber = 3
 // LooksSecret distinguishes a password in prose from the word that follows
 // "password": it mixes letters and digits as no word of a language does.
 func LooksSecret(b []byte) bool {
+	if len(b) < 6 {
+		return false
+	}
 	for _, scheme := range [...]string{"sha", "base64", "argon2", "pbkdf2", "bcrypt", "md5", "oauth", "utf"} {
 		if len(b) >= len(scheme) && b[0]|0x20 == scheme[0] && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
 			return false
@@ -164,7 +167,7 @@ func LooksSecret(b []byte) bool {
 		digit = digit || lex.IsDigit(c)
 		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z' || 0xC3 <= c && c < 0xE0
 	}
-	return len(b) >= 6 && digit && letter
+	return digit && letter
 }
 
 // hasMark reports whether a word has a mark that no word of a language has, and

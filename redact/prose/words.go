@@ -103,14 +103,11 @@ const (
 
 // nounOf returns the kind of w.
 func nounOf(w []byte) noun {
+	if len(w) < 2 || !isCased(w) {
+		return noNoun
+	}
 	var buf [24]byte
 	lower := lowered(&buf, w)
-	if len(lower) < 2 {
-		return noNoun
-	}
-	if !isCased(w) {
-		return noNoun
-	}
 	switch string(lower) {
 	case "password", "passphrase", "passwd", "passcode", "pwd", "passwort", "kennwort", "wachtwoord", "senha", "parola", "heslo", "salasana", "passord",
 		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "lösenordet", "adgangskoden", "passordet", "jelszó", "jelszavam", "salasanani", "parolam", "şifre", "şifresi", "şifrem", "sandi", "khẩu", "pass", "pw",

@@ -61,7 +61,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 					if reads && document.To > 0 {
 						i = f.document(i+1, t[document.From:document.To])
 					}
-					if asks && bytes.IndexAny(t[line:i], "|<") < 0 {
+					if asks && !bytes.ContainsAny(t[line:i], "|<") {
 						f.answer(i + 1)
 					}
 					asks, line = false, i+1
@@ -121,7 +121,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		}
 		asks = asks || w[0] == '-' && (reader == 'r' && w[len(w)-1] != '-' && lex.Classes[w[1%len(w)]]&lex.IsAlnum != 0 && bytes.IndexByte(w, 's') > 0 || argv.IsTyped(w))
 		c.Reads = c.Reads || reader == 'p' && (string(w) == "-h" || string(w) == "-H")
-		if before == 0 && c.IsTold() && (!lex.StartsLine(t, from) && !f.behindPrompt(from) || from > 0 && i < len(t) && t[i] == t[from-1] && t[i] > ' ') {
+		if before == 0 && c.IsTold() && (!argv.StartsCommand(t, from, i) || from > 0 && i < len(t) && t[i] == t[from-1] && t[i] > ' ') {
 			c = argv.Command{} // a word of a sentence, or one in quotation marks
 		}
 		if before == 0 && c.Programs != 0 {
@@ -158,7 +158,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 			}
 		case string(w) == "echo" || string(w) == "printf" || string(w) == "yes" || string(w) == "Write-Output":
 			echoing, echo.From = true, i
-			if w[0] == 'p' {
+			if w[0] == 'p' && i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 				f.printed(i)
 			}
 		case string(w) == "AUTH":
