@@ -173,6 +173,9 @@ func (p *pass) noteText(name []byte, info nameInfo, i int) secretKind {
 			return secretFile
 		}
 	case names.NameRole:
+		if string(name) == "question" && p.r.names.Mentions(&p.folded, p.shortText(i)) {
+			return secretFile
+		}
 		if t := p.shortText(i); p.r.names.IsPairName(&p.folded, t) {
 			if names.IsVariable(t) {
 				return namedSecret | namedVariable

@@ -181,6 +181,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 			}
 		}
 	}
+	if bare := bytes.TrimLeft(name, "-"); s.text[i] == '=' && (bytes.EqualFold(bare, []byte("env")) || bytes.EqualFold(bare, []byte("environment"))) {
+		v = ofEnvironment(s.text, v)
+	}
 	if v.From < v.To && string(s.text[v.From:v.To]) == "()" { // const getToken = () => "SECRET"
 		return lex.Span{}
 	}
@@ -207,6 +210,29 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 	}
 	return v
+}
+
+// ofEnvironment returns what of c, the value of --env, is a secret: the value of a variable, and
+// nothing of the name of a stage.
+func ofEnvironment(t []byte, c lex.Span) lex.Span {
+	w := t[c.From:max(c.From, c.To)]
+	switch string(w) {
+	case "prod", "production", "dev", "development", "test", "testing", "staging", "stage", "local", "qa", "uat", "preview", "sandbox", "ci", "demo", "live":
+		return lex.Span{}
+	}
+	at := bytes.IndexByte(w, '=')
+	for i := range max(at, 0) {
+		if lex.Classes[w[i]]&lex.IsName == 0 {
+			return c
+		}
+	}
+	if at <= 0 {
+		return c
+	}
+	if c.From += at + 1; lex.MarkLen(t[c.From:]) > 0 {
+		return lex.Span{}
+	}
+	return c
 }
 
 // isLong reports whether the line goes on at i for as long as a key is.

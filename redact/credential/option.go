@@ -70,6 +70,9 @@ func (s *Scanner) option(i int) lex.Span {
 	if c.From < c.To && (lex.IsOption(t[c.From:c.To]) || about.IsNameOfSecret(name, t[c.From:c.To]) || lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
 		return lex.Span{}
 	}
+	if bytes.EqualFold(name, []byte("env")) || bytes.EqualFold(name, []byte("environment")) {
+		return ofEnvironment(t, c)
+	}
 	return c
 }
 

@@ -75,7 +75,7 @@ func RoleOf(name []byte) Role {
 var roleTable = sync.OnceValue(func() *wordlist.Table {
 	return wordlist.New(
 		"name key k n header headername header_name field fieldname field_name variable varname var param parameter property prop "+
-			"attribute attr setting keyname key_name envname env_name identifier id label option question prompt", // NameRole
+			"attribute attr setting keyname key_name envname env_name env env_var envvar identifier id label option question prompt column column_name columnname", // NameRole
 		"value val v values data content contents default defaultvalue default_value fallback current currentvalue new newvalue new_value "+
 			"old oldvalue old_value stringvalue string_value valuestring rawvalue raw_value raw plaintext plain payload text string "+
 			"secretvalue input_text body to set arg argument answer fill response reply chars characters keystrokes entry phrase typed", // ValueRole
@@ -83,7 +83,7 @@ var roleTable = sync.OnceValue(func() *wordlist.Table {
 			"schema action tool output scope version title readonly mode optional hidden index count url resourcetype color icon size "+
 			"state status owner assignee priority milestone level table", // PlainRole
 		"command cmd program executable exe bin binary file",                                                                        // ProgramRole
-		"path file_path filepath filename file_name mount_path parent",                                                              // PathRole
+		"path file_path filepath filename file_name mount_path parent json_path jsonpath key_path keypath",                          // PathRole
 		"sql query statement stmt sql_query sqlquery query_text querytext command_text commandtext sql_text sqltext raw_sql rawsql", // StatementRole
 		"secret is_secret issecret sensitive is_sensitive issensitive masked",                                                       // FlagRole
 		"secret_name secretname secret_id secretid secret_path secretpath vault_path vaultpath",                                     // SecretRole
