@@ -62,7 +62,7 @@ func IsPiped(text []byte) bool {
 // IsGiven reports whether text may have such a command before a redirection, or one that reads
 // a secret from a terminal.
 func IsGiven(text []byte) bool {
-	if bytes.Contains(text, []byte("read -")) {
+	if bytes.Contains(text, []byte("read -")) || bytes.Contains(text, []byte("-AsSecureString\n")) {
 		return true
 	}
 	return bytes.Contains(text, []byte("<<")) && hasTask(text, func(from, to int) bool {
@@ -91,7 +91,7 @@ func hasTask(text []byte, is func(from, to int) bool) bool {
 // IsTyped reports whether w is an option by which a program reads a secret from standard input,
 // of whatever that is.
 func IsTyped(w []byte) bool {
-	return bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token"
+	return bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || lex.HasFoldSuffix(w, "-AsSecureString")
 }
 
 // IsCommand reports whether w is a command of one word that is often behind one that reads.

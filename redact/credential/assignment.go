@@ -39,7 +39,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if s.text[i] == ':' && i > 0 && s.text[i-1] == '*' {
 			return login.Find(s.text, name, first, i)
 		}
-		if i > 0 && s.text[i-1] == ')' {
+		if i > 0 && (s.text[i-1] == ')' || s.text[i-1] == ']' && isMasked(s.text[max(0, i-maxPrompt):i])) {
 			return s.prompted(i)
 		}
 		return lex.Span{}
@@ -211,6 +211,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 	}
 	return v
 }
+
+// isMasked reports whether b ends in a default that a prompt does not show: [****ABCD].
+func isMasked(b []byte) bool { return bytes.HasPrefix(b[bytes.LastIndexByte(b, '[')+1:], []byte("**")) }
 
 // ofEnvironment returns what of c, the value of --env, is a secret: the value of a variable, and
 // nothing of the name of a stage.

@@ -49,6 +49,9 @@ func (s *Scanner) prompted(i int) lex.Span {
 			open = '('
 		}
 		if at := bytes.LastIndexByte(t[max(0, to-maxPrompt):to], open); at >= 0 {
+			if w := t[max(0, to-maxPrompt):to][at:]; t[i] == ':' && at > 0 && t[to-len(w)-1] == ' ' && open == '[' && lex.CountDigits(w[1:]) == len(w)-2 {
+				return lex.Span{} // the number of a note
+			}
 			to, explained = max(0, to-maxPrompt)+at, true
 			for to > 0 && t[to-1] == ' ' {
 				to--
@@ -247,7 +250,7 @@ func (s *Scanner) isPrompt(head []byte) bool {
 			continue
 		}
 		switch rest := head[i:]; {
-		case len(rest) == 0, bytes.HasPrefix(rest, []byte(" for ")), bytes.HasPrefix(rest, []byte(" again")):
+		case len(rest) == 0, bytes.HasPrefix(rest, []byte(" for ")), bytes.HasPrefix(rest, []byte(" again")), string(rest) == " to confirm":
 			return true
 		}
 	}

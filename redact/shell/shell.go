@@ -105,7 +105,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 		}
 		before := c.Programs
 		form, at := c.Word(w, f.values.Names, &f.name)
-		if string(w) != "sudo" && string(w) != "doas" && string(w) != "$" {
+		if string(w) != "sudo" && string(w) != "doas" && string(w) != "$" && (nth > 0 || w[len(w)-1] != '=') {
 			nth++
 		}
 		quiet = quiet || nth == 1 && argv.ReadsText(w)
@@ -130,7 +130,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 				outer, quote = quote, 0
 			}
 		}
-		if form == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxWords || !lex.StartsLine(t, began) && !f.behindPrompt(began) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
+		if form == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxWords || !lex.StartsLine(t, began) && !f.behindPrompt(began) && !bytes.HasSuffix(t[:began], []byte("; ")) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
 			form = argv.NoSecret
 		}
 		if form == argv.AtLogin && (lex.HasFoldSuffix(t[:began], "SQL> ") || lex.HasFoldSuffix(t[began:from], "conn ") && lex.StartsLine(t, began)) {
