@@ -260,7 +260,16 @@ func (s *Scanner) isPrompt(head []byte) bool {
 // isRepeated reports whether head, a line from i on, asks again for what the line before has
 // asked for: "Enter it again".
 func (s *Scanner) isRepeated(head []byte, i int) bool {
-	switch string(bytes.ToLower(head)) {
+	var buf [len("enter same again")]byte
+	if len(head) > len(buf) {
+		return false
+	}
+	for k, c := range head {
+		if buf[k] = c; 'A' <= c && c <= 'Z' {
+			buf[k] += 'a' - 'A'
+		}
+	}
+	switch string(buf[:len(head)]) {
 	case "enter it again", "enter again", "type it again", "type again", "again", "once again", "once more", "repeat", "repeat it", "please repeat", "retype", "retype it", "re-type", "re-enter", "reenter",
 		"re-enter it", "confirm", "confirm it", "please confirm", "verify", "verifying", "verification", "enter same again":
 		last := s.found[len(s.found)-1].To
