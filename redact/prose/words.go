@@ -124,13 +124,19 @@ func nounOf(w []byte) noun {
 	return noNoun
 }
 
-// lowered returns w in lower case, in buf: nothing if it is too long.
+// lowered returns w in lower case, in buf if it is not w itself: nothing if it is too long.
 func lowered(buf *[24]byte, w []byte) []byte {
 	if len(w) > len(buf) {
 		return nil
 	}
 	n := 0
-	for n < len(w) && w[n] < utf8.RuneSelf {
+	for n < len(w) && 'a' <= w[n] && w[n] <= 'z' {
+		n++
+	}
+	if n == len(w) { // as most words are
+		return w
+	}
+	for copy(buf[:], w[:n]); n < len(w) && w[n] < utf8.RuneSelf; {
 		buf[n] = w[n]
 		if isUpper(w[n]) {
 			buf[n] += 'a' - 'A'
@@ -392,10 +398,11 @@ func IsLabel(b []byte) bool {
 		w, rest, _ = bytes.Cut(rest, []byte(" "))
 		foreign = foreign || utf8.RuneCount(w) < len(w)
 		var buf [24]byte
+		var spaced [len(buf) + len(" ")]byte
 		switch lower := lowered(&buf, bytes.TrimSuffix(w, []byte("s"))); {
 		case nounOf(lower) == password:
 			nouns++
-		case len(lower) == 0 || !IsPlain(w) && !strings.Contains(labelWords, string(append(lower, ' '))):
+		case len(lower) == 0 || !IsPlain(w) && !strings.Contains(labelWords, string(append(append(spaced[:0], lower...), ' '))):
 			return false
 		}
 	}
