@@ -158,6 +158,12 @@ func wordAt(t []byte, i int) lex.Span {
 	return lex.Span{From: i, To: to}
 }
 
+// wordBehind returns the text of wordAt.
+func wordBehind(t []byte, i int) []byte {
+	v := wordAt(t, i)
+	return t[v.From:v.To]
+}
+
 // endsClause reports whether a clause ends at i, behind a word.
 func endsClause(t []byte, i int) bool {
 	if i >= len(t) || t[i] >= 0xE3 || t[i] == '\n' || t[i] == '\r' || lex.Classes[t[i]]&lex.IsQuote != 0 || IsStop(t[i:]) || t[i] == '\\' {

@@ -151,6 +151,9 @@ func ofVariable(t []byte, from, to int) (int, lex.Span) {
 		v = used(t, first, end)
 	}
 	w := t[v.From:v.To]
+	if !isUpper(t[first]) && (lex.After(t, end, " ->") > 0 || lex.After(t, end, " →") > 0) && !LooksSecret(w) {
+		return to, lex.Span{} // a map
+	}
 	if len(w) == 0 || lex.MarkLen(t[v.From:]) > 0 || isName(w) || lex.CountDigits(w) == len(w) && kind == key {
 		return to, lex.Span{}
 	}
@@ -188,9 +191,10 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		if v := Second(t, from, at); v.From < v.To {
 			return v
 		}
-		stressed := skipTags(t, at)
-		tagged = stressed > at && t[at] == '<'
-		at = stressed
+		if stressed := skipTags(t, at); says == is && !isPath(wordBehind(t, stressed)) { // "pass to <code>", PWD
+			tagged = stressed > at && t[at] == '<'
+			at = stressed
+		}
 	}
 	if t[from] >= 0xE3 && t[at] >= 0xE3 && quoteLen(t[at:]) == 0 {
 		return lex.Span{} // the words of its script go on
