@@ -314,15 +314,13 @@ func markupLen(b []byte) int {
 // enclosed returns where the text starts and ends that tags of HTML enclose in the word that b
 // starts with, 0 without them: <b>SECRET</b>, SECRET</li><li>Host:
 func enclosed(b []byte) (from, to int) {
-	for n := 0; ; to++ {
-		if n = bytes.IndexByte(b[to:], '<'); n < 0 || bytes.IndexByte(b[to:to+n], ' ') >= 0 {
-			return 0, 0
-		}
-		if to += n; bytes.HasPrefix(b[to:], []byte("</")) || bytes.HasPrefix(b[to:], []byte("<br")) {
-			break
+	to = len(b)
+	for _, tag := range [...]string{"</", "<br"} {
+		if n := bytes.Index(b[:to], []byte(tag)); n >= 0 {
+			to = n
 		}
 	}
-	if to == 0 || bytes.IndexByte(b[to:], '>') < 0 {
+	if to == 0 || to == len(b) || bytes.IndexByte(b[:to], ' ') >= 0 || bytes.IndexByte(b[to:], '>') < 0 {
 		return 0, 0
 	}
 	for from+1 < to && b[from] == '<' && 'a' <= b[from+1] && b[from+1] <= 'z' {

@@ -191,8 +191,8 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		if v := Second(t, from, at); v.From < v.To {
 			return v
 		}
-		if stressed := skipTags(t, at); says == is && !isPath(wordBehind(t, stressed)) { // "pass to <code>", PWD
-			tagged = stressed > at && t[at] == '<'
+		if stressed := skipTags(t, at); stressed > at && says == is && !isPath(wordBehind(t, stressed)) { // "pass to <code>", PWD
+			tagged = t[at] == '<'
 			at = stressed
 		}
 	}
