@@ -270,11 +270,15 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 				before.name = variableName
 			}
 		}
-		before.set = isSetter(t) || set && len(t) > 0 && t[0] == '-'                                                                                     // set --secret NAME SECRET
-		if before.user = before.user || n < 2 && len(t) == len("SETUSER") && lex.HasFoldSuffix(t, "SETUSER"); before.user && len(t) > 1 && t[0] == '>' { // of Redis
+		// set --secret NAME SECRET
+		before.set = isSetter(t) || set && len(t) > 0 && t[0] == '-'
+		// ACL SETUSER ann >SECRET, of Redis
+		before.user = before.user || n < 2 && bytes.EqualFold(t, []byte("SETUSER"))
+		if before.user && len(t) > 1 && t[0] == '>' {
 			return argv.WholeWord, 0
 		}
-		if before.fields = before.fields || n == 0 && isHash(t); (set || before.fields && name != setName) && p.r.names.IsPairName(&p.folded, t) {
+		before.fields = before.fields || n == 0 && isHash(t)
+		if (set || before.fields && name != setName) && p.r.names.IsPairName(&p.folded, t) {
 			before.name = setName
 		}
 		switch n {

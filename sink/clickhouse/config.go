@@ -94,9 +94,9 @@ func (c Config) options() *clickhouse.Options {
 	return o
 }
 
-// dial connects with the password and the certificates of the time. With HTTP it is without the settings of
-// the caller: the driver sends its own query over it, in plain text, and with an
-// insert's "decompress" the server cannot read that.
+// dial connects with the password and the certificates of the time. With HTTP it is
+// without the settings of the caller: the driver sends its own query over it, in plain
+// text, and with an insert's "decompress" the server cannot read that.
 func (c Config) dial(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
 	if c.HTTP {
 		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))

@@ -169,9 +169,9 @@ const (
 //
 // It watches the file's directory: editors, and Kubernetes for mounted
 // configuration, replace the file. If the directory cannot be watched, the file
-// is read every 30 s, and every second while there is no directory. A read that does not end, as of a file server that does not
-// answer, is reported after 10 s; the file is read again beside it, and Watch does
-// not wait for it.
+// is read every 30 s, and every second while there is no directory. A read that does
+// not end, as of a file server that does not answer, is reported after 10 s; the file
+// is read again beside it, and Watch does not wait for it.
 func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, error)) {
 	if c.File == "" || strings.HasPrefix(c.File, policies.Prefix) {
 		return
