@@ -171,6 +171,24 @@ func (b *bench) compare(ctx context.Context, rounds int, round func(*session) (f
 	return medians, nil
 }
 
+// oneCPU is the reason why some rows cannot be measured.
+const oneCPU = "this program may use one CPU only"
+
+// onAll measures the row with that name while all parts may use all CPUs.
+func (b *bench) onAll(name string, measure func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		if len(b.cpus) < 2 {
+			b.missing(name, oneCPU)
+			return nil
+		}
+		if err := process.Bind(b.cpus...); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, process.Bind(b.cpu)) }()
+		return measure(ctx)
+	}
+}
+
 // measureRound runs a round, which returns the time of a call and the number of
 // calls.
 func measureRound(s *session, round func(*session) (float64, int, error)) (sample, error) {

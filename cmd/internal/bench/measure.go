@@ -93,22 +93,9 @@ func (b *bench) busyNeighbour(ctx context.Context) (err error) {
 	return nil
 }
 
-// oneCPU is the reason why some rows cannot be measured.
-const oneCPU = "this program may use one CPU only"
-
 // unpinned is transfer while all parts may use all CPUs.
 func (b *bench) unpinned(name string, c call, perRound, rounds int, target float64) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
-		if len(b.cpus) < 2 {
-			b.missing(name, oneCPU)
-			return nil
-		}
-		if err := process.Bind(b.cpus...); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, process.Bind(b.cpu)) }()
-		return b.transfer(name, c, perRound, rounds, target)(ctx)
-	}
+	return b.onAll(name, b.transfer(name, c, perRound, rounds, target))
 }
 
 // withBlackHole measures the round trip while the shipper finds a broker that
