@@ -24,16 +24,7 @@ import (
 // each reports the cause, keeps running, and ends on a signal.
 func TestBadConnections(t *testing.T) {
 	t.Parallel()
-	kafkatest.Require(t)
-	b, err := kafkatest.Start(kafkatest.Config{Secure: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	b := startBroker(t, kafkatest.Config{Secure: true})
 	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: chainTopic}); err != nil {
 		t.Fatal(err)
 	}

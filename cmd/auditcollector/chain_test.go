@@ -43,11 +43,11 @@ type chain struct {
 	agents *agents
 }
 
-// newChain starts a chain. Its programs have env too.
-func newChain(t *testing.T, poison int, env ...string) *chain {
+// startBroker starts a broker that ends with the test.
+func startBroker(t *testing.T, c kafkatest.Config) *kafkatest.Broker {
 	t.Helper()
 	kafkatest.Require(t)
-	b, err := kafkatest.Start(kafkatest.Config{})
+	b, err := kafkatest.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +56,13 @@ func newChain(t *testing.T, poison int, env ...string) *chain {
 			t.Error(err)
 		}
 	})
+	return b
+}
+
+// newChain starts a chain. Its programs have env too.
+func newChain(t *testing.T, poison int, env ...string) *chain {
+	t.Helper()
+	b := startBroker(t, kafkatest.Config{})
 	for topic, partitions := range map[string]int{chainTopic: 4, chainDeadTopic: 1} {
 		if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: topic, Partitions: partitions}); err != nil {
 			t.Fatal(err)

@@ -21,16 +21,7 @@ import (
 // the collector reports what it lacks, and without that nothing.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
-	kafkatest.Require(t)
-	b, err := kafkatest.Start(kafkatest.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	b := startBroker(t, kafkatest.Config{})
 	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: chainTopic}); err != nil {
 		t.Fatal(err)
 	}
