@@ -488,8 +488,8 @@ func (f *fixture) aDayLater() *retention.Job {
 	return retention.New(retention.Config{DB: f.db, Keep: keep})
 }
 
-// testCountedOnce: the log counts each record that is removed once, whatever interrupts
-// its removal.
+// testCountedOnce interrupts removals at each of their steps. The log counts each removed
+// record once.
 func testCountedOnce(t *testing.T, f *fixture) {
 	remove := func(db *clickhouse.DB) {
 		t.Helper()

@@ -88,8 +88,8 @@ func hasTask(text []byte, is func(from, to int) bool) bool {
 	return false
 }
 
-// IsTyped reports whether w is an option by which a program reads a secret from standard input,
-// of whatever that is.
+// IsTyped reports whether w is an option by which any program reads a secret from standard
+// input.
 func IsTyped(w []byte) bool {
 	return bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || lex.HasFoldSuffix(w, "-AsSecureString")
 }

@@ -95,20 +95,28 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// loadOnce writes a policy, to watch it until the context ends, before the next periodic
+// read.
+func loadOnce(t *testing.T, file string) (c Config, now Loaded, ctx context.Context, cancel func()) {
+	t.Helper()
+	write(t, file, allowing)
+	c = Config{File: file}
+	now, err := c.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), look-5*time.Second)
+	t.Cleanup(cancel)
+	return c, now, ctx, cancel
+}
+
 // TestWatchBusyDirectory writes into the policy's directory without a pause: a
 // policy that replaces the one before comes into force nevertheless, long before
 // the next periodic read.
 func TestWatchBusyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "policy.json")
-	write(t, file, allowing)
-	c := Config{File: file}
-	now, err := c.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), look-5*time.Second)
-	defer cancel()
+	c, now, ctx, cancel := loadOnce(t, file)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
@@ -140,15 +148,8 @@ func TestWatchReplacedDirectory(t *testing.T) {
 		}
 	}
 	file := filepath.Join(dir, "policy.json")
-	write(t, file, allowing)
 	write(t, filepath.Join(next, "policy.json"), denying)
-	c := Config{File: file}
-	now, err := c.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), look-5*time.Second)
-	defer cancel()
+	c, now, ctx, cancel := loadOnce(t, file)
 	changes := 0
 	write(t, file, observing) // which the first read finds
 	c.Watch(ctx, now, func(_ Loaded, err error) {
@@ -180,14 +181,7 @@ func TestWatchMissingDirectory(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, file, allowing)
-	c := Config{File: file}
-	now, err := c.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), look-5*time.Second)
-	defer cancel()
+	c, now, ctx, cancel := loadOnce(t, file)
 	changes := 0
 	write(t, file, observing) // which the first read finds
 	c.Watch(ctx, now, func(_ Loaded, err error) {
