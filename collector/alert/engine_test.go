@@ -291,6 +291,7 @@ func wait(t *testing.T, d time.Duration) {
 		t.Fatal("the test is over")
 	case <-time.After(d):
 	}
+	synctest.Wait() // for what others do at that time
 }
 
 func TestIncompleteConfig(t *testing.T) {

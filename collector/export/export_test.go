@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -264,10 +265,12 @@ func TestStoreFails(t *testing.T) {
 					}
 					return true, nil
 				})
-				n := 0
+				n := uint(0)
 				fault := func(step string) error {
 					if step == what {
-						if n++; n%2 == 1 {
+						// Without a period: two parts of the engine take a step in turns,
+						// and each is to succeed at times.
+						if n++; bits.OnesCount(n)%2 == 1 {
 							return errStore
 						}
 					}
