@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -152,7 +151,7 @@ func TestKafka(t *testing.T) {
 // TestNoTopic checks that a missing topic is reported, and that its records are
 // read once it exists.
 func TestNoTopic(t *testing.T) {
-	name := fmt.Sprintf("late-%d", os.Getpid())
+	name := fmt.Sprintf("late-%x", rand.Uint64())
 	b := cluster.Broker(t)
 	store := newFakeStore()
 	m := join(t, store, name, name)
@@ -172,7 +171,7 @@ func TestNoTopic(t *testing.T) {
 // after another is deleted; once the missing one exists, it is read too.
 func TestOneTopicMissing(t *testing.T) {
 	b := cluster.Broker(t)
-	there, deleted, late := newTopic(t, 2), newTopic(t, 1), fmt.Sprintf("second-%d", os.Getpid())
+	there, deleted, late := newTopic(t, 2), newTopic(t, 1), fmt.Sprintf("second-%x", rand.Uint64())
 	store := newFakeStore()
 	m := join(t, store, late, there, late, deleted)
 	missed := func(name string) func() bool {
