@@ -667,7 +667,11 @@ func TestLease(t *testing.T) {
 			stopOne := begin(t, s, "one", map[string]*fakeReceiver{"r": one}, func(c *export.Config) { c.Store = &hanging{s, &hangs} })
 			wait(t, 3*time.Second)
 			stopTwo := begin(t, s, "two", map[string]*fakeReceiver{"r": two}, func(c *export.Config) {
-				c.Dead = func(name string) bool { return tt.dead && hangs && name == "one" }
+				c.Dead = func(name string) bool {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					return tt.dead && hangs && name == "one"
+				}
 			})
 			wait(t, time.Hour)
 			s.arrive("s", 1)

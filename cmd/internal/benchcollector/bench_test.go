@@ -4,8 +4,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"auditproxy/cmd/internal/samples"
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -36,6 +39,25 @@ func TestTable(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestNoAlerts checks that the measured records are of ordinary use: an alert costs
+// more than a record.
+func TestNoAlerts(t *testing.T) {
+	rules, err := alert.LoadShipped(alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, d := samples.New(1000), ingest.Decoder{Keep: time.Hour}
+	for range 200 {
+		var row ingest.Row
+		if letter := d.Decode(&row, ingest.Message{Key: []byte(s.ID), Value: s.Next(nil)}); letter != nil {
+			t.Fatal(letter.Error)
+		}
+		for _, a := range rules.Match(&row) {
+			t.Errorf("rule %q finds %s", a.Rule, row.Raw)
+		}
 	}
 }
 

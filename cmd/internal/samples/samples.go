@@ -50,7 +50,10 @@ func (s *Session) Next(dst []byte) []byte {
 	}
 	sum := sha256.Sum256([]byte(s.record.Tool)) // a server declares a tool once
 	s.record.ToolHash = hex.EncodeToString(sum[:])
-	args := `{"keys":{"len":46,"hmac":"` + random(8) + `"},"pane_id":"%3","enter":true`
+	args := `{"pane_id":"%3"`
+	if s.record.Tool == "send_keys" {
+		args = `{"keys":{"len":46,"hmac":"` + random(8) + `"},"pane_id":"%3","enter":true`
+	}
 	if s.no%20 == 0 {
 		args += `,"operations":[{"tool":"pipe_pane","arguments":{"pane_id":"%3"}}]`
 	}
