@@ -15,6 +15,7 @@ import (
 
 const (
 	queued     = 2                // batches that wait; each may hold a whole batch's memory
+	piece      = 1000             // alerts that are made before they are stored, and those of one record more
 	markEvery  = 2 * time.Second  // a mark is written while records are stored; a sweep reads what arrived since
 	markIdle   = 3                // times markEvery, after which it is written without any
 	lookEvery  = 2 * time.Second  // the marks of others are read
@@ -426,11 +427,20 @@ func (e *Engine) lag() lag {
 	return l
 }
 
-func (e *Engine) evaluate(rows []ingest.Row) (alerts []Alert) {
+// evaluate gives the alerts of rows to store, and ends with its first error. A producer
+// chooses how many alerts they are, and all of one batch need several times its memory.
+func (e *Engine) evaluate(rows []ingest.Row, store func([]Alert) error) error {
+	var alerts []Alert
 	for i := range rows {
 		alerts = append(alerts, e.Rules.Match(&rows[i])...)
+		if len(alerts) >= piece || i == len(rows)-1 {
+			if err := store(alerts); err != nil {
+				return err
+			}
+			alerts = nil
+		}
 	}
-	return alerts
+	return nil
 }
 
 // Raise stores an alert that no rule found, or the end of one.

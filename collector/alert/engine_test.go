@@ -43,6 +43,7 @@ type fakeStore struct {
 	alerts  map[string]alert.Alert
 	lasting map[string]alert.Alert // conditions that have not ended
 	inserts int                    // of single findings that are new
+	most    int                    // alerts in one insert
 	marks   map[string]alert.Mark
 	late    [][2]time.Time   // periods of arrivals that are reported late
 	asked   []time.Time      // since when
@@ -88,6 +89,7 @@ func (s *fakeStore) try(ctx context.Context, what string, do func()) error {
 
 func (s *fakeStore) InsertAlerts(ctx context.Context, alerts []alert.Alert) (fresh []alert.Alert, err error) {
 	err = s.try(ctx, "alerts", func() {
+		s.most = max(s.most, len(alerts))
 		for _, a := range alerts {
 			if a.Ended() {
 				a.ID = a.Lasting + " ended"
@@ -512,6 +514,31 @@ func TestMarkWaits(t *testing.T) {
 			t.Errorf("the mark stays at %s", upto)
 		}
 		stop()
+	})
+}
+
+// TestManyAlerts stores batches in which each record raises an alert, the last of them
+// while the queue is full. Their alerts are never in memory all at once.
+func TestManyAlerts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const batches, n, most = 3, 4500, 1000
+		s := newFakeStore()
+		e := engine(t, s, "a")
+		for batch := range batches {
+			arrived, end := e.Begin()
+			rows := make([]ingest.Row, n)
+			for i := range rows {
+				rows[i] = call(uint64(batch*n+i+1), "x", "{}")
+			}
+			s.arrived[arrived] = rows
+			end(rows)
+		}
+		stop := start(t, e)
+		wait(t, 10*time.Minute)
+		stop()
+		if len(s.alerts) != batches*n || s.most > most {
+			t.Errorf("%d alerts, at most %d in one insert, want %d and %d", len(s.alerts), s.most, batches*n, most)
+		}
 	})
 }
 

@@ -27,7 +27,7 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) End(ctx context.Context) error {
 	for len(e.queue) > 0 {
 		b := <-e.queue
-		if err := e.store(ctx, e.evaluate(b.rows)); err != nil {
+		if err := e.evaluate(b.rows, func(alerts []Alert) error { return e.store(ctx, alerts) }); err != nil {
 			return fmt.Errorf("evaluating the last records: %w", err)
 		}
 		e.done(b)
@@ -48,8 +48,10 @@ func (e *Engine) stream(ctx context.Context) {
 		case <-ctx.Done():
 			return // a sweep finds the rest
 		case b := <-e.queue:
-			alerts := e.evaluate(b.rows)
-			if e.insist(ctx, "alerts wait", func() error { return e.store(ctx, alerts) }) != nil {
+			err := e.evaluate(b.rows, func(alerts []Alert) error {
+				return e.insist(ctx, "alerts wait", func() error { return e.store(ctx, alerts) })
+			})
+			if err != nil {
 				return
 			}
 			e.done(b)

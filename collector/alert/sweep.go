@@ -194,7 +194,7 @@ func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 		}
 		err := e.Records.Arrived(ctx, from, upto, func(rows []ingest.Row) error {
 			records += len(rows)
-			return e.store(ctx, e.evaluate(rows))
+			return e.evaluate(rows, func(alerts []Alert) error { return e.store(ctx, alerts) })
 		})
 		if err != nil {
 			e.slice = max(e.slice/8, sweepLeast)
