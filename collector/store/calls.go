@@ -122,7 +122,7 @@ type seek struct {
 }
 
 func newSeek(f Filter, p Page, now time.Time) seek {
-	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != "", now: now, latest: latest{maxTime, maxTime}, span: firstSpan}
+	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != "" || f.Risk != "", now: now, latest: latest{maxTime, maxTime}, span: firstSpan}
 	q.where, q.args = f.where()
 	w := f.Window.bounded()
 	var from *Cursor

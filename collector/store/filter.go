@@ -59,6 +59,10 @@ func (f Filter) where() (string, args) {
 		conditions = append(conditions, condition)
 		a[name] = v
 	}
+	// Each column is read only where the conditions before it hold.
+	if f.Risk != "" {
+		and("(risk_category = {risk:String} OR risk_level = {risk:String})", "risk", f.Risk)
+	}
 	switch f.Kind {
 	case AnyKind:
 	case "":
@@ -66,7 +70,6 @@ func (f Filter) where() (string, args) {
 	default:
 		and("kind = {kind:String}", "kind", f.Kind)
 	}
-	// Each column is read only where the conditions before it hold.
 	for _, eq := range []struct{ column, value string }{
 		{"session_id", f.Session}, {"policy_rule", f.Rule}, {"error_type", f.ErrorType}, {"user", f.User}, {"host", f.Host},
 		{"method", f.Method}, {"outcome", f.Outcome}, {"tier", f.Tier}, {"server_name", f.Server},
@@ -83,9 +86,6 @@ func (f Filter) where() (string, args) {
 	}
 	if f.Operation != "" {
 		and("has(ops, {operation:String})", "operation", f.Operation)
-	}
-	if f.Risk != "" {
-		and("(risk_category = {risk:String} OR risk_level = {risk:String})", "risk", f.Risk)
 	}
 	if f.Detector != "" {
 		and("has(detections, {detector:String})", "detector", f.Detector)
