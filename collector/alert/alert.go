@@ -16,7 +16,7 @@
 // same alerts, because an alert's identity is a function of rule and record.
 //
 // The files, from the top: handover, run, sweep, firstseen, engine, metrics, load, filter,
-// question, match, condition, rule, path, unclear, arguments, alert.
+// question, flood, match, condition, rule, path, unclear, arguments, alert.
 package alert
 
 import (
@@ -58,7 +58,7 @@ type Alert struct {
 	Details  string    // a JSON object: the values that the rule names, already redacted
 
 	SuppressKey string // alerts with one key notify once; "" for none
-	Suppressed  bool   // another of the key was stored before
+	Suppressed  bool   // another of the key was stored before, or too many of its producer, see Flood
 
 	// A condition that lasts has an alert whenever it has grown, and one when it
 	// has ended. The ID is a function of Lasting and Extent.

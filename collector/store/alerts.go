@@ -54,10 +54,10 @@ type AlertPlace struct {
 }
 
 // InsertAlerts stores new alerts and returns them. The first alert with a
-// suppression key is stored unchanged, later ones as suppressed. Two programs
-// that store alerts with one key concurrently may both store a first one:
-// then two are delivered instead of one. Of a condition that lasts, alerts are
-// new if it has grown, and its end if it has an alert.
+// suppression key is stored unchanged, later ones as suppressed, and so are those of
+// a flood. Two programs that store alerts with one key concurrently may both store a
+// first one: then two are delivered instead of one. Of a condition that lasts, alerts
+// are new if it has grown, and its end if it has an alert.
 func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert.Alert, error) {
 	alerts, err := s.progress(ctx, alerts)
 	if err != nil {
@@ -88,6 +88,7 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert
 		return nil, clickhouse.Classify("looking for alerts", err)
 	}
 	var fresh []alert.Alert
+	now := time.Now()
 	for _, a := range alerts {
 		if known[a.ID] || a.OldID != "" && knownOld[a.OldID+a.Tenant] {
 			continue
@@ -95,6 +96,11 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert
 		known[a.ID] = true
 		if a.SuppressKey != "" {
 			a.Suppressed = told[a.SuppressKey]
+		}
+		if !a.Suppressed {
+			s.flood.Bound(&a, now)
+		}
+		if a.SuppressKey != "" && !a.Suppressed {
 			told[a.SuppressKey] = true
 		}
 		fresh = append(fresh, a)

@@ -16,6 +16,30 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
+// testFlood stores many alerts of one session: those of one suppression key first, of
+// which one is sent.
+func testFlood(t *testing.T, s *store.Store, dir string) {
+	alerts := make([]alert.Alert, 300)
+	for i := range alerts {
+		alerts[i] = alert.Alert{
+			ID: fmt.Sprintf("f%031x", i), Rule: "flood", Severity: alert.Critical, Tenant: "acme", Host: "h", User: "u", SessionID: "s",
+			RecordID: audit.NewID(hour), TS: hour, Details: "{}",
+		}
+		if i < 150 {
+			alerts[i].SuppressKey = "flood"
+		}
+	}
+	for range 2 { // the second time none is new
+		for chunk := range slices.Chunk(alerts, 70) {
+			if _, err := s.InsertAlerts(t.Context(), chunk); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	chdbtest.Want(t, dir, "SELECT suppress_key, suppressed, count(), countIf(details LIKE '%not_sent%') FROM audit.alerts WHERE rule = 'flood' GROUP BY ALL ORDER BY ALL",
+		"\tfalse\t99\t1", "\ttrue\t51\t0", "flood\tfalse\t1\t0", "flood\ttrue\t149\t0")
+}
+
 // testDeliveries stores alerts more than once, acknowledges one, and queries the
 // due ones.
 func testDeliveries(t *testing.T, s *store.Store, dir string) {

@@ -18,6 +18,7 @@ import (
 	"context"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
 )
@@ -25,7 +26,8 @@ import (
 // A Store is the tables, for the collector. Its methods may be called
 // concurrently.
 type Store struct {
-	db *clickhouse.DB
+	db    *clickhouse.DB
+	flood alert.Flood
 }
 
 // Open checks c and returns a store. It does not connect.
@@ -34,7 +36,7 @@ func Open(c clickhouse.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db}, nil
+	return &Store{db: db}, nil
 }
 
 // DB returns the tables' database.
