@@ -55,7 +55,7 @@ func (a *app) outputs(cfg config, log *zap.Logger) (*outputs, error) {
 		o.list = append(o.list, export.Receiver{Name: receivers.OTLPName, Format: receivers.OTLP, To: r})
 	}
 	for _, spec := range specs {
-		if err := o.add(spec, a.getenv, log); err != nil {
+		if err := o.add(cfg, spec, a.getenv, log); err != nil {
 			problems = append(problems, spec.Problem(err))
 		}
 	}
@@ -73,13 +73,13 @@ func (o *outputs) close() {
 }
 
 // add makes the receiver of a spec.
-func (o *outputs) add(spec receivers.Spec, getenv func(string) string, log *zap.Logger) error {
+func (o *outputs) add(cfg config, spec receivers.Spec, getenv func(string) string, log *zap.Logger) error {
 	r := export.Receiver{Name: spec.Name, Format: spec.Format, Since: spec.Since}
 	if spec.Filter != nil {
 		r.Match = spec.Filter.Match
 	}
 	if spec.OTLP != nil {
-		to, err := newOTLP(spec, getenv)
+		to, err := cfg.newOTLP(spec, getenv)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (o *outputs) add(spec receivers.Spec, getenv func(string) string, log *zap.
 			return b, err
 		}
 	}
-	w, err := newStream(c, spec)
+	w, err := cfg.newStream(c, spec)
 	if err != nil {
 		return err
 	}
@@ -115,11 +115,11 @@ func (o *outputs) add(spec receivers.Spec, getenv func(string) string, log *zap.
 func encodeRaw(dst []byte, r *receiver.Record) ([]byte, error) { return append(dst, r.Raw...), nil }
 
 // newStream makes the writer of a spec.
-func newStream(c stream.Config, spec receivers.Spec) (*stream.Writer, error) {
+func (cfg config) newStream(c stream.Config, spec receivers.Spec) (*stream.Writer, error) {
 	switch {
 	case spec.Kafka != nil:
 		k := spec.Kafka
-		secure, tlsErr := loadTLS(k.TLS)
+		secure, tlsErr := cfg.receiverTLS(spec, k.TLS)
 		password, err := readSecret(k.PasswordFile)
 		if err := errors.Join(tlsErr, err); err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func newStream(c stream.Config, spec receivers.Spec) (*stream.Writer, error) {
 		return stream.NewFile(c, stream.File{Path: f.Path, Mode: os.FileMode(f.Mode), MaxSize: f.MaxSize, Keep: f.Keep, KeepFor: f.KeepFor})
 	default:
 		h := spec.HTTP
-		secure, tlsErr := loadTLS(h.TLS)
+		secure, tlsErr := cfg.receiverTLS(spec, h.TLS)
 		address, addressErr := readSecret(h.URLFile)
 		headers, err := readHeaders(h.HeadersFile)
 		if err := errors.Join(tlsErr, addressErr, err); err != nil {
@@ -148,9 +148,9 @@ func newStream(c stream.Config, spec receivers.Spec) (*stream.Writer, error) {
 
 // newOTLP makes the receiver of a spec. What it does not set, the standard variables
 // may.
-func newOTLP(spec receivers.Spec, getenv func(string) string) (*otlp.Receiver, error) {
+func (cfg config) newOTLP(spec receivers.Spec, getenv func(string) string) (*otlp.Receiver, error) {
 	t := spec.OTLP
-	secure, tlsErr := loadTLS(t.TLS)
+	secure, tlsErr := cfg.receiverTLS(spec, t.TLS)
 	headers, err := readHeaders(t.HeadersFile)
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, err
@@ -161,11 +161,13 @@ func newOTLP(spec receivers.Spec, getenv func(string) string) (*otlp.Receiver, e
 	for _, s := range t.Signals {
 		c.Signals = append(c.Signals, otlp.Signal(s))
 	}
-	return openOTLP(c, getenv)
+	return cfg.openOTLP(c, getenv)
 }
 
-func openOTLP(c otlp.Config, getenv func(string) string) (*otlp.Receiver, error) {
-	c, err := c.FromEnv(getenv, os.ReadFile)
+func (cfg config) openOTLP(c otlp.Config, getenv func(string) string) (*otlp.Receiver, error) {
+	c, err := c.FromEnv(getenv, func(roots, cert, key string) (func() *tls.Config, error) {
+		return renewTLS(&cli.TLSFiles{CA: roots, Cert: cert, Key: key}, "", cfg.notRead)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -192,15 +194,12 @@ func (c config) otlpReceiver(getenv func(string) string) (receiver.Receiver, err
 			}
 		}
 	}
-	secure, tlsErr := cli.LoadTLS(c.values, "otlp.tls")
-	if secure != nil {
-		tlsErr = renewClientPair(secure, c.values.String("otlp.tls.cert_file"), c.values.String("otlp.tls.key_file"))
-	}
+	secure, tlsErr := renewTLS(cli.TLSOf(c.values, "otlp.tls"), "otlp.tls.", c.notRead)
 	headers, err := readHeaders(c.values.String("otlp.headers_file"))
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
 	}
-	r, err := openOTLP(otlp.Config{Name: receivers.OTLPName, Standard: true, Version: cli.Version(), Signals: signals, Target: otlp.Target{
+	r, err := c.openOTLP(otlp.Config{Name: receivers.OTLPName, Standard: true, Version: cli.Version(), Signals: signals, Target: otlp.Target{
 		Endpoint: endpoint, Protocol: c.values.String("otlp.protocol"), Headers: flat(headers), TLS: secure, Compression: c.values.String("otlp.compression"),
 	}}, getenv)
 	if err != nil {
@@ -353,14 +352,11 @@ func flat(headers http.Header) map[string]string {
 	return m
 }
 
-// loadTLS reads the files of a TLS configuration, nil for none.
-func loadTLS(f *cli.TLSFiles) (*tls.Config, error) {
-	if f == nil {
-		return nil, nil
-	}
-	c, err := f.Load("")
-	if err != nil {
-		return nil, err
-	}
-	return c, renewClientPair(c, f.Cert, f.Key)
+// receiverTLS returns what is in the files of a receiver at the time of a connection.
+func (cfg config) receiverTLS(spec receivers.Spec, f *cli.TLSFiles) (func() *tls.Config, error) {
+	return renewTLS(f, "", func(err error) {
+		if cfg.notRead != nil {
+			cfg.notRead(spec.Problem(err))
+		}
+	})
 }

@@ -331,7 +331,7 @@ func newCheckReceiversCmd(a *app) *cobra.Command {
 			if err == nil {
 				o := &outputs{}
 				for _, spec := range specs {
-					if problem := o.add(spec, a.getenv, zap.NewNop()); problem != nil {
+					if problem := o.add(config{}, spec, a.getenv, zap.NewNop()); problem != nil {
 						err = errors.Join(err, spec.Problem(problem))
 					}
 				}

@@ -83,29 +83,18 @@ func renewPair(cert, key string) (*renewed[tls.Certificate], error) {
 	return renew(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(cert, key) }, cert, key)
 }
 
-// renewTLS returns what cli.LoadTLS does at the time of a connection; nil: plain text.
-func renewTLS(v cli.Values, prefix string, failed func(error)) (func() *tls.Config, error) {
-	r, err := renew(func() (*tls.Config, error) { return cli.LoadTLS(v, prefix) },
-		v.String(prefix+".ca_file"), v.String(prefix+".cert_file"), v.String(prefix+".key_file"))
-	if err != nil || r.last == nil {
+// renewTLS returns what is in the files at the time of a connection; nil without files.
+// prefix is that of their keys, for messages.
+func renewTLS(f *cli.TLSFiles, prefix string, failed func(error)) (func() *tls.Config, error) {
+	if f == nil {
+		return nil, nil
+	}
+	r, err := renew(func() (*tls.Config, error) { return f.Load(prefix) }, f.CA, f.Cert, f.Key)
+	if err != nil {
 		return nil, err
 	}
 	r.failed = failed
 	return r.get, nil
-}
-
-// renewClientPair has c send the certificate that is in the files at the time.
-func renewClientPair(c *tls.Config, cert, key string) error {
-	if cert == "" {
-		return nil
-	}
-	pair, err := renewPair(cert, key)
-	c.Certificates = nil
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		p := pair.get()
-		return &p, nil
-	}
-	return err
 }
 
 // A renewedLogin is a login to Kafka with the password of the time.

@@ -259,36 +259,6 @@ func TestReviewTLS(t *testing.T) {
 	}
 }
 
-// TestClientCertificateIsReadAgain replaces the certificate of a client.
-func TestClientCertificateIsReadAgain(t *testing.T) {
-	t.Parallel()
-	h := emptyHome(t)
-	cert, key, _ := h.certificate(t, "client")
-	c := &tls.Config{}
-	if err := renewClientPair(c, cert, key); err != nil {
-		t.Fatal(err)
-	}
-	sent := func() string {
-		pair, err := c.GetClientCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(pair.Certificate[0])
-	}
-	first := sent()
-	h.certificate(t, "client")
-	second := sent()
-	if first == second {
-		t.Error("the certificate that was replaced is sent")
-	}
-	if err := os.Remove(key); err != nil {
-		t.Fatal(err)
-	}
-	if sent() != second {
-		t.Error("without the key's file another certificate is sent")
-	}
-}
-
 // certificate makes a certificate for name that only its pool trusts.
 func (h home) certificate(t *testing.T, name string) (cert, key string, pool *x509.CertPool) {
 	t.Helper()

@@ -329,14 +329,15 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 
 // kafka returns how to reach the brokers. It does not connect.
 func (c config) kafka() (collector.Kafka, error) {
-	tls, tlsErr := renewTLS(c.values, "kafka.tls", c.notRead)
+	tls, tlsErr := renewTLS(cli.TLSOf(c.values, "kafka.tls"), "kafka.tls.", c.notRead)
 	password, err := renewPassword(c.values, "kafka.sasl.password", c.notRead)
 	if err := errors.Join(tlsErr, err); err != nil {
 		return collector.Kafka{}, err
 	}
 	access := func() kafka.Access {
-		a := kafka.Access{
+		return kafka.Access{
 			Brokers: c.brokers,
+			TLS:     tls,
 			Login: kafka.Login{
 				Mechanism: c.values.String("kafka.sasl.mechanism"),
 				User:      c.values.String("kafka.sasl.username"),
@@ -344,10 +345,6 @@ func (c config) kafka() (collector.Kafka, error) {
 			},
 			ClientID: "auditcollector",
 		}
-		if tls != nil {
-			a.TLS = tls()
-		}
-		return a
 	}
 	first := access()
 	if err := first.Validate(); err != nil {

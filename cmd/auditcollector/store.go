@@ -76,7 +76,7 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 			KeepFree:     keepFree(c.localDir),
 		}
 	} else {
-		tls, tlsErr := renewTLS(c.values, "clickhouse.tls", c.notRead)
+		tls, tlsErr := renewTLS(cli.TLSOf(c.values, "clickhouse.tls"), "clickhouse.tls.", c.notRead)
 		password, err := renewPassword(c.values, "clickhouse.password", c.notRead)
 		if err := errors.Join(tlsErr, err); err != nil {
 			return clickhouse.Config{}, cli.ExitError{Code: cli.ExitConfig, Err: err}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"net/url"
 	"os"
 
@@ -14,7 +15,7 @@ import (
 // its first write.
 func newProducer(cfg config, log *zap.Logger) (*kafka.Producer, error) {
 	v := cfg.values
-	tls, err := cli.LoadTLS(v, "kafka.tls")
+	secure, err := cli.LoadTLS(v, "kafka.tls")
 	if err != nil {
 		return nil, err
 	}
@@ -26,17 +27,20 @@ func newProducer(cfg config, log *zap.Logger) (*kafka.Producer, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	return kafka.New(kafka.Config{
-		Access: kafka.Access{
-			Brokers: v.List("kafka.brokers"),
-			TLS:     tls,
-			Login: kafka.Login{
-				Mechanism: v.String("kafka.sasl.mechanism"),
-				User:      v.String("kafka.sasl.username"),
-				Password:  password.Reveal(),
-			},
-			ClientID: "auditproxy",
+	access := kafka.Access{
+		Brokers: v.List("kafka.brokers"),
+		Login: kafka.Login{
+			Mechanism: v.String("kafka.sasl.mechanism"),
+			User:      v.String("kafka.sasl.username"),
+			Password:  password.Reveal(),
 		},
+		ClientID: "auditproxy",
+	}
+	if secure != nil {
+		access.TLS = func() *tls.Config { return secure }
+	}
+	return kafka.New(kafka.Config{
+		Access: access,
 		Topic:  v.String("kafka.topic"),
 		Source: "/auditproxy/" + url.PathEscape(host),
 		Log:    log,

@@ -18,10 +18,10 @@ import (
 // An Access configures the connection to a cluster. With TLS nothing is ever
 // sent in clear: a broker without TLS counts as one that does not answer.
 type Access struct {
-	Brokers  []string    // host:port. Required.
-	TLS      *tls.Config // nil: plain text
-	Login    Login       // zero: no login
-	ClientID string      // the client id in brokers' logs; "" for none
+	Brokers  []string           // host:port. Required.
+	TLS      func() *tls.Config // of a new connection; nil: plain text
+	Login    Login              // zero: no login
+	ClientID string             // the client id in brokers' logs; "" for none
 }
 
 // A Login is a SASL mechanism with a name and a password.

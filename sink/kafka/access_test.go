@@ -44,9 +44,9 @@ func TestNoAccess(t *testing.T) {
 			c.Login = kafka.Login{Mechanism: "plain", User: kafkatest.User, Password: "wrong"}
 		},
 			"Kafka does not take this user name and password"},
-		{"wrong CA", func(c *kafka.Config) { c.TLS = &tls.Config{} }, "the broker's certificate is not signed by an authority that is trusted here: set kafka.tls.ca_file to that authority; proxies and ship read this file at their start"},
-		{"certificate that has ended", func(c *kafka.Config) { c.TLS.Time = func() time.Time { return time.Now().AddDate(1000, 0, 0) } }, "the broker's certificate is not valid now: renew it, or correct the clock of this host"},
-		{"wrong host", func(c *kafka.Config) { c.TLS.ServerName = "elsewhere.example" }, "the broker's certificate is for another host"},
+		{"wrong CA", func(c *kafka.Config) { c.TLS = func() *tls.Config { return &tls.Config{} } }, "the broker's certificate is not signed by an authority that is trusted here: set kafka.tls.ca_file to that authority; proxies and ship read this file at their start"},
+		{"certificate that has ended", func(c *kafka.Config) { c.TLS().Time = func() time.Time { return time.Now().AddDate(1000, 0, 0) } }, "the broker's certificate is not valid now: renew it, or correct the clock of this host"},
+		{"wrong host", func(c *kafka.Config) { c.TLS().ServerName = "elsewhere.example" }, "the broker's certificate is for another host"},
 		{"TLS at a plain port", func(c *kafka.Config) { c.Brokers = []string{cluster.Broker(t).Addr} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
 		{"plain text at a TLS port", func(c *kafka.Config) { c.TLS = nil }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
 		{"no login", func(c *kafka.Config) { c.Login = kafka.Login{} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},

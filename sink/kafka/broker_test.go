@@ -95,9 +95,10 @@ func trusted(t *testing.T) kafka.Access {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
+	config := &tls.Config{RootCAs: pool}
 	return kafka.Access{
 		Brokers: []string{b.SecureAddr},
-		TLS:     &tls.Config{RootCAs: pool},
+		TLS:     func() *tls.Config { return config },
 		Login:   kafka.Login{Mechanism: "scram-sha-512", User: kafkatest.User, Password: kafkatest.Password},
 	}
 }

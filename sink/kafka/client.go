@@ -94,7 +94,7 @@ func (c *client) connect(ctx context.Context, addr string) (*protocol.Conn, erro
 		return nil, err
 	}
 	if c.access.TLS != nil {
-		config := c.access.TLS.Clone()
+		config := c.access.TLS().Clone()
 		if config.ServerName == "" {
 			config.ServerName, _, _ = net.SplitHostPort(addr)
 		}

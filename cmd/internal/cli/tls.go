@@ -12,11 +12,19 @@ import (
 // "kafka.tls": enabled, ca_file, cert_file, key_file and server_name. It
 // returns nil if enabled is false.
 func LoadTLS(v Values, prefix string) (*tls.Config, error) {
-	if !v.Bool(prefix + ".enabled") {
+	f := TLSOf(v, prefix)
+	if f == nil {
 		return nil, nil
 	}
-	f := TLSFiles{CA: v.String(prefix + ".ca_file"), Cert: v.String(prefix + ".cert_file"), Key: v.String(prefix + ".key_file"), ServerName: v.String(prefix + ".server_name")}
 	return f.Load(prefix + ".")
+}
+
+// TLSOf returns the files that LoadTLS reads, nil if enabled is false.
+func TLSOf(v Values, prefix string) *TLSFiles {
+	if !v.Bool(prefix + ".enabled") {
+		return nil
+	}
+	return &TLSFiles{CA: v.String(prefix + ".ca_file"), Cert: v.String(prefix + ".cert_file"), Key: v.String(prefix + ".key_file"), ServerName: v.String(prefix + ".server_name")}
 }
 
 // TLSFiles are the files of a client's TLS; "" for none.
@@ -34,6 +42,9 @@ func (f TLSFiles) Load(prefix string) (*tls.Config, error) {
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("reading %sca_file: no certificate in PEM in %q", prefix, f.CA)
 		}
+	}
+	if (f.Cert == "") != (f.Key == "") {
+		return nil, fmt.Errorf("reading %scert_file and key_file: want both or none", prefix)
 	}
 	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)

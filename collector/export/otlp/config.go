@@ -40,12 +40,14 @@ type Target struct {
 	// like are appended to its path. With GRPC it may also be host:port, which uses
 	// TLS unless Insecure.
 	Endpoint    string
-	Protocol    string            // GRPC or HTTP; "": HTTP
-	Headers     map[string]string // of each request; the values are secrets
-	TLS         *tls.Config       // nil: the system's certificates
-	Insecure    bool              // no TLS, also for headers that go to another host
-	Compression string            // NoCompression or GzipCompression; "": none
-	Timeout     time.Duration     // of one request with its repetitions; 0: 10 s
+	Protocol    string             // GRPC or HTTP; "": HTTP
+	Headers     map[string]string  // of each request; the values are secrets
+	TLS         func() *tls.Config // of a new connection; nil: the system's certificates
+	Insecure    bool               // no TLS, also for headers that go to another host
+	Compression string             // NoCompression or GzipCompression; "": none
+	Timeout     time.Duration      // of one request with its repetitions; 0: 10 s
+
+	roots, cert, key string // files that variables name, see FromEnv
 }
 
 // A Config configures a Receiver.
@@ -66,7 +68,7 @@ type target struct {
 	grpc        bool
 	url         url.URL // of gRPC without a path
 	headers     map[string]string
-	tls         *tls.Config // nil without TLS
+	tls         func() *tls.Config // of a new connection; nil without TLS
 	compression string
 	timeout     time.Duration
 }
@@ -224,8 +226,8 @@ func (t *Target) address(out *target) error {
 		}
 	}
 	if u.Scheme == "https" {
-		if out.tls = t.TLS.Clone(); out.tls == nil {
-			out.tls = &tls.Config{}
+		if out.tls = t.TLS; out.tls == nil {
+			out.tls = func() *tls.Config { return &tls.Config{} }
 		}
 	}
 	return nil

@@ -16,6 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func noTLS() *tls.Config { return &tls.Config{} }
+
+func noFiles(string, string, string) (func() *tls.Config, error) { return nil, fs.ErrNotExist }
+
 // TestValidate reports all problems at once, and no secret.
 func TestValidate(t *testing.T) {
 	for _, tt := range []struct {
@@ -45,7 +49,7 @@ func TestValidate(t *testing.T) {
 		{"no host", Config{Name: "a", Target: Target{Endpoint: "https://:4318"}}, []string{"no host"}},
 		{"gRPC with a path", Config{Name: "a", Target: Target{Endpoint: "https://otel/v1", Protocol: GRPC}}, []string{`path "/v1"`}},
 		{"https and insecure", Config{Name: "a", Target: Target{Endpoint: "https://otel", Insecure: true}}, []string{"insecure is set"}},
-		{"http and TLS", Config{Name: "a", Target: Target{Endpoint: "http://otel", TLS: &tls.Config{}}}, []string{"TLS is configured"}},
+		{"http and TLS", Config{Name: "a", Target: Target{Endpoint: "http://otel", TLS: noTLS}}, []string{"TLS is configured"}},
 	} {
 		_, err := tt.c.targets()
 		if (err == nil) != (tt.want == nil) || strings.Contains(fmt.Sprint(err), "canary") {
@@ -120,7 +124,7 @@ func TestTargets(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			getenv := func(name string) string { return tt.env[strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")] }
-			c, err := Config{Name: "a", Target: tt.own, Standard: tt.std}.FromEnv(getenv, func(string) ([]byte, error) { return nil, fs.ErrNotExist })
+			c, err := Config{Name: "a", Target: tt.own, Standard: tt.std}.FromEnv(getenv, noFiles)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +157,7 @@ func TestEnvironmentProblems(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "https://env", "OTEL_EXPORTER_OTLP_COMPRESSION": "zstd", "OTEL_EXPORTER_OTLP_TIMEOUT": "10s", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL": "http/json",
 		"OTEL_EXPORTER_OTLP_HEADERS": "ok=1,canary,x=canary%zz", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none", "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": "/none",
 	}
-	_, err := Config{Name: "a"}.FromEnv(func(name string) string { return env[name] }, func(string) ([]byte, error) { return nil, fs.ErrNotExist })
+	_, err := Config{Name: "a"}.FromEnv(func(name string) string { return env[name] }, noFiles)
 	text := fmt.Sprint(err)
 	for _, part := range []string{"_COMPRESSION is", "_TIMEOUT is", "_LOGS_PROTOCOL is", "_HEADERS has no name=value at number 2", "at number 3", "_OTLP_CERTIFICATE names a file", "_TRACES_CLIENT_KEY names a file"} {
 		if !strings.Contains(text, part) {

@@ -1,8 +1,8 @@
 package otlp
 
 import (
+	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -12,14 +12,18 @@ import (
 	"time"
 )
 
+// A LoadTLS returns the configuration that is in files at the time of a connection; ""
+// for no file.
+type LoadTLS func(roots, cert, key string) (func() *tls.Config, error)
+
 // FromEnv returns c with the standard variables OTEL_EXPORTER_OTLP_* where c is
 // not set. The timeout and compression apply to each receiver that has none. The
 // others describe a connection: a receiver with an endpoint of its own takes
 // neither headers nor certificates from the environment, so that no receiver gets
 // the key of another, unless it is the Standard one. PerSignal must be empty. Every
 // problem is reported, without values that may be secret.
-func (c Config) FromEnv(getenv func(string) string, readFile func(string) ([]byte, error)) (Config, error) {
-	e := environment{getenv: getenv, readFile: readFile, own: c.Endpoint != "" && !c.Standard}
+func (c Config) FromEnv(getenv func(string) string, load LoadTLS) (Config, error) {
+	e := environment{getenv: getenv, load: load, own: c.Endpoint != "" && !c.Standard}
 	base := c.Target
 	c.PerSignal = nil
 	e.overlay(&c.Target, base, "")
@@ -73,7 +77,7 @@ func withoutTLS(t, base Target) bool {
 	return t.Insecure
 }
 
-func certificatesFor(t Target) *tls.Config {
+func certificatesFor(t Target) func() *tls.Config {
 	if t.Insecure || strings.HasPrefix(t.Endpoint, "http://") {
 		return nil
 	}
@@ -86,7 +90,7 @@ const unlimited = math.MaxInt32 * time.Millisecond
 
 type environment struct {
 	getenv   func(string) string
-	readFile func(string) ([]byte, error)
+	load     LoadTLS
 	own      bool // the connection is the receiver's own
 	problems []error
 }
@@ -166,36 +170,20 @@ func (e *environment) headers(name, list string) map[string]string {
 }
 
 func (e *environment) certificates(t *Target, prefix string, value func(string, bool) string) {
-	read := func(name string) []byte {
-		path := value(name, true)
-		if path == "" {
-			return nil
+	first := ""
+	for _, f := range []struct {
+		name string
+		path *string
+	}{{"CERTIFICATE", &t.roots}, {"CLIENT_CERTIFICATE", &t.cert}, {"CLIENT_KEY", &t.key}} {
+		if path := value(f.name, true); path != "" { // a signal's replaces the general one
+			*f.path, first = path, cmp.Or(first, prefix+f.name)
 		}
-		b, err := e.readFile(path)
-		if err != nil {
-			e.bad(prefix+name, "names a file that cannot be read: %w", err)
-		}
-		return b
 	}
-	roots, cert, key := read("CERTIFICATE"), read("CLIENT_CERTIFICATE"), read("CLIENT_KEY")
-	if roots == nil && cert == nil && key == nil {
+	if first == "" {
 		return
 	}
-	config := t.TLS.Clone() // a signal's certificates replace the general ones
-	if config == nil {
-		config = &tls.Config{}
+	var err error
+	if t.TLS, err = e.load(t.roots, t.cert, t.key); err != nil {
+		e.bad(first, "names a file that cannot be used: %w", err)
 	}
-	if roots != nil {
-		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(roots) {
-			e.bad(prefix+"CERTIFICATE", "names a file without a certificate")
-		}
-	}
-	if cert != nil || key != nil {
-		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			e.bad(prefix+"CLIENT_CERTIFICATE", "and ..._CLIENT_KEY are no pair: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	t.TLS = config
 }

@@ -2,10 +2,14 @@ package otlp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
+
+	"auditproxy/internal/httptls"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -88,7 +92,7 @@ func (l *link) open(ctx context.Context) error {
 	if l.grpc {
 		creds := insecure.NewCredentials()
 		if l.tls != nil {
-			creds = credentials.NewTLS(l.tls)
+			creds = currentTLS{credentials.NewTLS(l.tls()), l.tls}
 		}
 		dial := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithUnaryInterceptor(l.intercept)}
 		if l.compression == GzipCompression {
@@ -107,8 +111,7 @@ func (l *link) open(ctx context.Context) error {
 		)
 		return l.client.Start(ctx)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = l.tls
+	transport := httptls.New(http.DefaultTransport.(*http.Transport), l.tls)
 	l.drop = func() error { transport.CloseIdleConnections(); return nil }
 	compression := otlptracehttp.NoCompression
 	if l.compression == GzipCompression {
@@ -130,6 +133,19 @@ func (l *link) open(ctx context.Context) error {
 	)
 	return l.client.Start(ctx)
 }
+
+// currentTLS is TLS as it is configured at the time of a connection: gRPC makes
+// connections by itself.
+type currentTLS struct {
+	credentials.TransportCredentials // of the first
+	config                           func() *tls.Config
+}
+
+func (c currentTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(c.config()).ClientHandshake(ctx, authority, conn)
+}
+
+func (c currentTLS) Clone() credentials.TransportCredentials { return c }
 
 // close closes the connection. The next upload opens another.
 func (l *link) close() error {

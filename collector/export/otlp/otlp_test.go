@@ -457,7 +457,7 @@ func TestTLS(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
 		err := start(t, &fake{}, HTTP, func(c *Config) {
 			if c.Endpoint = s.URL; trusted {
-				c.TLS = &tls.Config{RootCAs: roots}
+				c.TLS = func() *tls.Config { return &tls.Config{RootCAs: roots} }
 			}
 		}).Send(t.Context(), records(t, call(1)))
 		if (err == nil) != trusted || !trusted && !strings.Contains(err.Error(), "certificate") {

@@ -17,6 +17,7 @@ import (
 
 	"auditproxy/collector/export/receiver"
 	"auditproxy/internal/httperror"
+	"auditproxy/internal/httptls"
 	"auditproxy/internal/wait"
 
 	"golang.org/x/net/http/httpguts"
@@ -31,14 +32,14 @@ const (
 // An HTTP is an address that takes batches of events with POST. It has taken them
 // when it answers with a status of 2xx.
 type HTTP struct {
-	URL         string        // http or https; a secret. Required.
-	Header      http.Header   // more headers, secrets
-	Body        string        // NDJSON or Array. Zero: NDJSON
-	Gzip        bool          // compress the body
-	TLS         *tls.Config   // nil: the host's authorities
-	BatchBytes  int           // most bytes of a body before compression; a longer event is sent alone. Zero: 1 MiB
-	BatchEvents int           // most events of a body. Zero: 1000
-	Timeout     time.Duration // of a request. Zero: 30 s
+	URL         string             // http or https; a secret. Required.
+	Header      http.Header        // more headers, secrets
+	Body        string             // NDJSON or Array. Zero: NDJSON
+	Gzip        bool               // compress the body
+	TLS         func() *tls.Config // of a new connection; nil: the host's authorities
+	BatchBytes  int                // most bytes of a body before compression; a longer event is sent alone. Zero: 1 MiB
+	BatchEvents int                // most events of a body. Zero: 1000
+	Timeout     time.Duration      // of a request. Zero: 30 s
 }
 
 const (
@@ -87,10 +88,10 @@ func NewHTTP(c Config, h HTTP) (*Writer, error) {
 	if h.Timeout == 0 {
 		h.Timeout = 30 * time.Second
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: h.TLS.Clone(),
+	transport := httptls.New(&http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
 		TLSHandshakeTimeout: h.Timeout, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxAnswer,
-	}
+	}, h.TLS)
 	return newWriter(c, &address{
 		config: h, transport: transport,
 		client: &http.Client{
@@ -110,7 +111,7 @@ func loopback(host string) bool {
 // address is the target of an HTTP.
 type address struct {
 	config    HTTP
-	transport *http.Transport
+	transport *httptls.Transport
 	client    *http.Client
 	notBefore time.Time // the receiver asked for no request until then
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
+	"auditproxy/collector/brokers"
 	"auditproxy/collector/export/receiver"
-	brokers "auditproxy/sink/kafka"
+	shipper "auditproxy/sink/kafka"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -18,7 +20,7 @@ import (
 // protocol binding 1.0.2). A message that is there twice has the same key and the
 // same ce_id.
 type Kafka struct {
-	brokers.Access
+	shipper.Access
 	Topic string // It is not created. Required.
 	Type  string // ce_type. Zero: mcp.audit.event
 }
@@ -55,7 +57,7 @@ func NewKafka(c Config, k Kafka) (*Writer, error) {
 		k.Type = "mcp.audit.event"
 	}
 	transport := &kafka.Transport{
-		ClientID: k.ClientID, DialTimeout: kafkaDial, TLS: k.TLS.Clone(), SASL: mechanism,
+		ClientID: k.ClientID, DialTimeout: kafkaDial, Dial: brokers.DialSecure(new(net.Dialer).DialContext, k.TLS), SASL: mechanism,
 		MetadataTopics: []string{k.Topic}, MetadataTTL: metadataRefresh,
 	}
 	return newWriter(c, &topic{
@@ -179,7 +181,7 @@ func (t *topic) explain(err error) error {
 	known := err
 	var told kafka.Error
 	if errors.As(err, &told) {
-		known = errors.Join(brokers.ErrorOf(int16(told)), err)
+		known = errors.Join(shipper.ErrorOf(int16(told)), err)
 	}
-	return fmt.Errorf("writing to topic %q: %s: %w", t.config.Topic, brokers.Explain(known), err)
+	return fmt.Errorf("writing to topic %q: %s: %w", t.config.Topic, shipper.Explain(known), err)
 }
