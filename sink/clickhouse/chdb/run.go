@@ -189,7 +189,7 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("looking at the engine's directory: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("directory %q: others may enter it, and the sockets ask for no password: name a directory that is the collector's alone, or chmod 700 it", dir)
+		return nil, fmt.Errorf("directory %q: others may enter it, and the sockets ask for no password: choose another directory, or run chmod 700 %[1]s if no other user needs it", dir)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "engine.lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, fs.ErrPermission) {

@@ -63,13 +63,16 @@ func parse(p parser, text string, dataFollows bool) (statement, error) {
 		return statement{}, err
 	}
 	tokens := tokenize(canonical)
+	if len(tokens) == 0 { // it was ended because its client is gone, for which the library has no error
+		return statement{}, exceptionf(codeCancelled, "the statement was ended")
+	}
 	st := statement{sql: text, canonical: canonical, tokens: tokens}
 	st.splitFormat()
 	switch {
 	case class.class == classChange:
 		// Data in the text would be missing from the canonical form.
 		trimmed := strings.TrimRight(text, " \t\r\n;")
-		if len(tokens) == 0 || tokens[0].text != "INSERT" || st.format == "" || !strings.HasSuffix(trimmed, st.format) {
+		if tokens[0].text != "INSERT" || st.format == "" || !strings.HasSuffix(trimmed, st.format) {
 			st = statement{sql: text}
 			break
 		}

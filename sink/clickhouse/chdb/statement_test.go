@@ -29,3 +29,19 @@ func FuzzTokenize(f *testing.F) {
 		}
 	})
 }
+
+// An ended is a parser whose statements are ended before they have an answer, as those of
+// a client that is gone. The engine has no error for that.
+type ended struct{}
+
+func (ended) classify(string) (classification, bool) {
+	return classification{class: classRead, statements: 1}, true
+}
+
+func (ended) canonical(string) (string, error) { return "", nil }
+
+func TestParseWhileEnded(t *testing.T) {
+	if st, err := parse(ended{}, "SELECT 1", false); err == nil || !strings.Contains(err.Error(), "the statement was ended") {
+		t.Errorf("parse: %+v, %v", st, err)
+	}
+}
