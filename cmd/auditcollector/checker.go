@@ -20,6 +20,29 @@ func (c *checker) directories(key string) []string {
 	return list
 }
 
+// apart finds a directory among the sessions of a spool: whatever is there is a session to
+// proxies and collectors.
+func (c *checker) apart(key, dir string, spools []string) {
+	for _, spool := range spools {
+		sessions := filepath.Join(spool, "sessions")
+		below, err := filepath.Rel(withoutLinks(sessions), withoutLinks(dir))
+		if dir != "" && err == nil && filepath.IsLocal(below) {
+			c.Problem(key, "%q is among the sessions of the spool %q: choose another directory", dir, spool)
+		}
+	}
+}
+
+// withoutLinks follows the links in the part of a path that exists.
+func withoutLinks(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if parent := filepath.Dir(path); parent != path {
+		return filepath.Join(withoutLinks(parent), filepath.Base(path))
+	}
+	return path
+}
+
 // secrets finds a list of secrets that is given in two ways.
 func (c *checker) secrets(key string) {
 	if len(c.Secrets(key)) > 0 && c.String(key+"_file") != "" {

@@ -277,6 +277,8 @@ func (c *checker) check(cfg config) {
 	if len(cfg.addrs) == 0 && cfg.localDir == "" {
 		c.NoDirectory("local.dir")
 	}
+	c.apart("local.dir", cfg.localDir, cfg.spoolDirs)
+	c.apart("evidence.log", cfg.evidence.log, cfg.spoolDirs)
 	if cfg.group == "" {
 		c.Problem("kafka.group", "must not be empty")
 	}

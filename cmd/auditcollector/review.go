@@ -318,7 +318,7 @@ func listenLinks(ctx context.Context, cfg config) (net.Listener, error) {
 	if info, err := os.Stat(cfg.localDir); err != nil {
 		return nil, fmt.Errorf("looking at local.dir: %w", err)
 	} else if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others may enter local.dir %q: name a directory that is the collector's alone, or chmod 700 it", cfg.localDir)
+		return nil, fmt.Errorf("others may enter local.dir %q: choose another directory, or run chmod 700 %[1]s if no other user needs it", cfg.localDir)
 	}
 	return review.ListenUnix(ctx, cfg.linkSocket(), 0o600)
 }

@@ -542,6 +542,8 @@ func TestConfigProblems(t *testing.T) {
 		{"it wants brokers of mapped topics", []string{"--kafka-tenants", "a=b"}, []string{"kafka.tenants: would not be used: there are no kafka.brokers"}},
 		{"it wants a page that serves the log", []string{"--evidence-serve"}, []string{"evidence.serve: would not be used: review.listen is off"}},
 		{"it wants a log that is served", []string{"--evidence-serve", "--evidence-enabled=false", "--review-listen", "127.0.0.1:0"}, []string{"evidence.serve: would not be used: evidence.enabled is false"}},
+		{"it keeps its files out of a spool's sessions", []string{"--spool-dirs", "/s,/t", "--local-dir", "/t/sessions", "--evidence-log", "/s/sessions/../sessions/log"},
+			[]string{`local.dir: "/t/sessions" is among the sessions of the spool "/t": choose another directory`, `evidence.log: "/s/sessions/log" is among the sessions of the spool "/s"`}},
 		{"it wants TLS that is used", []string{"--kafka-tls-ca-file", "/x", "--clickhouse-tls-cert-file", "/y"}, []string{"kafka.tls.enabled is false", "clickhouse.tls.key_file"}},
 		{"it wants a login that is whole", []string{"--kafka-sasl-mechanism", "plain"}, []string{"kafka.sasl.username"}},
 		{"it keeps dead letters apart", []string{"--dead-letters-topic", "mcp.audit.v1"}, []string{"holds records"}},

@@ -492,7 +492,7 @@ func TestLoadKey(t *testing.T) {
 	}
 	open := t.TempDir()
 	must(t, os.Chmod(open, 0o777))
-	if _, _, err := LoadKey(open); err == nil || !strings.Contains(err.Error(), "chmod 700") {
-		t.Errorf("LoadKey in a directory that others can write = %v, want chmod 700", err)
+	if _, _, err := LoadKey(open); err == nil || !strings.Contains(err.Error(), "choose another directory, or run chmod 700 "+open+" if no other user needs it") {
+		t.Errorf("LoadKey in a directory that others can write = %v, want its remedies", err)
 	}
 }

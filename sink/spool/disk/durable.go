@@ -150,7 +150,7 @@ func CheckDir(f FS, dir string) error {
 	case i.UID != os.Geteuid():
 		return fmt.Errorf("%q belongs to uid %d, we run as uid %d: choose another spool.dir or change its owner", dir, i.UID, os.Geteuid())
 	case i.Mode&0o022 != 0:
-		return fmt.Errorf("%q can be written by others: chmod 700 it", dir)
+		return fmt.Errorf("%q can be written by others: choose another directory, or run chmod 700 %[1]s if no other user needs it", dir)
 	}
 	return nil
 }
