@@ -12,6 +12,7 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
+	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -106,6 +107,15 @@ func testDeliveries(t *testing.T, s *store.Store, dir string) {
 		t.Fatal(err)
 	}
 	due(first, 9, alerts[0], alerts[2], alerts[4])
+
+	// A year of others, read by each round of each receiver, would cost more every day.
+	chdbtest.Query(t, dir, "INSERT INTO audit.alerts (alert_id, rule, ts, stored_at) SELECT lower(hex(MD5(toString(number)))), 'old', toDateTime64('2025-01-01 00:00:00', 6, 'UTC') + number * 100 AS at, at FROM numbers(300000)")
+	chdbtest.Query(t, dir, "INSERT INTO audit.alert_deliveries SELECT alert_id, 'r', stored_at, 'delivered' FROM audit.alerts WHERE rule = 'old'")
+	ctx := ch.Context(t.Context(), ch.WithSettings(ch.Settings{"max_rows_to_read": 100_000}))
+	if got, err := s.Undelivered(ctx, "r", first, 9); err != nil || len(got) != 3 {
+		t.Errorf("after a year: %d alerts are due, %v", len(got), err)
+	}
+	chdbtest.Query(t, dir, "DELETE FROM audit.alerts WHERE rule = 'old'")
 
 	for i, action := range []string{"acknowledged", "reopened", "acknowledged"} {
 		for _, a := range alerts[:2] {

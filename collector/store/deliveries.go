@@ -50,13 +50,15 @@ func (s *Store) insertDeliveries(ctx context.Context, receiver string, ids []str
 
 // Undelivered returns up to limit alerts that were not delivered to a
 // receiver, in the order in which they were stored, after one of them or
-// after a time.
+// after a time. What it reads depends on the alerts after that, not on the history: both
+// conditions are for indexes.
 func (s *Store) Undelivered(ctx context.Context, receiver string, after alert.Alert, limit int) ([]alert.Alert, error) {
 	ctx, cancel := s.db.Limited(ctx)
 	defer cancel()
-	sql := "SELECT " + alertColumns + " FROM " + s.db.Name() + ".alerts FINAL WHERE NOT suppressed" +
-		" AND (stored_at, alert_id) > (fromUnixTimestamp64Milli(?, 'UTC'), ?)" +
-		" AND alert_id NOT IN (SELECT alert_id FROM " + s.db.Name() + ".alert_deliveries WHERE receiver = ?) ORDER BY stored_at, alert_id LIMIT ?"
+	newer := "stored_at >= fromUnixTimestamp64Milli($1, 'UTC') AND (stored_at, alert_id) > (fromUnixTimestamp64Milli($1, 'UTC'), $2)"
+	sql := "SELECT " + alertColumns + " FROM " + s.db.Name() + ".alerts FINAL WHERE NOT suppressed AND " + newer +
+		" AND alert_id NOT IN (SELECT alert_id FROM " + s.db.Name() + ".alert_deliveries WHERE receiver = $3 AND alert_id IN (SELECT alert_id FROM " + s.db.Name() + ".alerts WHERE " + newer + "))" +
+		" ORDER BY stored_at, alert_id LIMIT $4"
 	var rows []alertRow
 	if err := s.db.Conn().Select(ctx, &rows, sql, after.StoredAt.UnixMilli(), after.ID, receiver, limit); err != nil {
 		return nil, clickhouse.Classify("reading alerts", err)
