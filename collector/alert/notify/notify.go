@@ -28,6 +28,10 @@ const (
 	retryLast  = 5 * time.Minute
 	// lookBack is the most that one program's clock may be behind another's.
 	lookBack = 10 * time.Minute
+	// An insert for each alert takes longer than most receivers do: an agent that raises
+	// many would delay all others for hours. A crash repeats what is not noted.
+	noteEvery = time.Second
+	noteAtEnd = 5 * time.Second
 )
 
 // A Receiver receives alerts.
@@ -153,6 +157,8 @@ type receiver struct {
 	wake    chan struct{}
 	since   time.Time // alerts stored up to then are delivered; owned by run, after Register
 	refused refusals  // owned by run
+	sent    []string  // alerts that it has, which is not noted in the store; owned by run
+	noted   time.Time // when they were noted last, or there were none; owned by run
 
 	mu     sync.Mutex
 	ours   map[string]bool // alerts that this program stored and has not delivered; guarded by mu
@@ -207,6 +213,7 @@ func (r *receiver) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			t.Stop()
+			r.end(ctx)
 			return
 		case <-t.C:
 		case <-wake:
@@ -219,6 +226,9 @@ func (r *receiver) run(ctx context.Context) {
 // refused ones are retried together, and until then a round reads only what may be
 // new.
 func (r *receiver) round(ctx context.Context) error {
+	if err := r.note(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
 	if !began.Before(r.refused.retryAt) {
 		r.refused = refusals{ids: map[string]bool{}, handled: r.since, wait: max(r.refused.wait, retryFirst)}
@@ -256,8 +266,15 @@ func (r *receiver) round(ctx context.Context) error {
 				leave(a)
 				r.refused.refuse(a)
 			case err != nil:
-				return err
+				return errors.Join(err, r.note(ctx))
+			case time.Since(r.noted) >= noteEvery:
+				if err := r.note(ctx); err != nil {
+					return err
+				}
 			}
+		}
+		if err := r.note(ctx); err != nil {
+			return err
 		}
 		if len(due) < page {
 			break
@@ -310,8 +327,7 @@ func (r *receiver) age() time.Duration {
 	return time.Since(r.oldest)
 }
 
-// deliver sends a and records that. After a crash between the two it is sent
-// again.
+// deliver sends a. After a crash before that is noted it is sent again.
 func (r *receiver) deliver(ctx context.Context, a alert.Alert) (err error) {
 	defer func() {
 		outcome := outcomeDelivered
@@ -325,13 +341,33 @@ func (r *receiver) deliver(ctx context.Context, a alert.Alert) (err error) {
 	if err := r.Send(ctx, a); err != nil {
 		return err
 	}
-	if err := r.n.Outbox.InsertDeliveries(ctx, r.Name(), []string{a.ID}, "delivered"); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.ours, a.ID)
+	r.sent = append(r.sent, a.ID)
 	return nil
+}
+
+// note records what was sent. What cannot be noted is noted before more is sent.
+func (r *receiver) note(ctx context.Context) error {
+	if len(r.sent) > 0 {
+		if err := r.n.Outbox.InsertDeliveries(ctx, r.Name(), r.sent, "delivered"); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		for _, id := range r.sent {
+			delete(r.ours, id)
+		}
+		r.mu.Unlock()
+	}
+	r.sent, r.noted = nil, time.Now()
+	return nil
+}
+
+// end notes what was sent last, or the next start sends it again.
+func (r *receiver) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteAtEnd)
+	defer cancel()
+	if err := r.note(ctx); err != nil {
+		r.log.Warn("alerts are sent again at the next start", zap.Int("alerts", len(r.sent)), zap.Error(err))
+	}
 }
 
 // An outboxAge exports the age of what waits for each receiver, at the time of the

@@ -39,6 +39,7 @@ type outbox struct {
 	alerts    []alert.Alert
 	delivered map[string]bool // receiver and id
 	fail      int             // that many calls of InsertDeliveries fail, and store nothing
+	inserts   int             // calls of it
 	log       *zap.Logger     // of the notifier
 }
 
@@ -56,9 +57,13 @@ func (o *outbox) Undelivered(_ context.Context, receiver string, after alert.Ale
 	return due, nil
 }
 
-func (o *outbox) InsertDeliveries(_ context.Context, receiver string, ids []string, _ string) error {
+func (o *outbox) InsertDeliveries(ctx context.Context, receiver string, ids []string, _ string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.inserts++
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if o.fail > 0 {
 		o.fail--
 		return errors.New("the store failed")
@@ -158,7 +163,17 @@ func TestDelivery(t *testing.T) {
 				return nil
 			}
 		}(), 0, []string{"a", "b", "c", "b"}},
-		{"has it, and the store does not know", count(0, nil), 1, []string{"a", "a", "b", "c"}},
+		{"has it, and the store does not know", count(0, nil), 1, []string{"a", "b", "c"}},
+		{"has the first, is away once, and the store does not know", func() func(string) error {
+			failed := false
+			return func(id string) error {
+				if id == "b" && !failed {
+					failed = true
+					return away
+				}
+				return nil
+			}
+		}(), 1, []string{"a", "b", "b", "c"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -178,6 +193,54 @@ func TestDelivery(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A slow receiver needs a tenth of a second for an alert, and counts them.
+type slow struct{ sent *atomic.Int64 }
+
+func (slow) Name() string { return "r" }
+
+func (s slow) Send(ctx context.Context, _ alert.Alert) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(100 * time.Millisecond):
+		s.sent.Add(1)
+		return nil
+	}
+}
+
+// TestFlood has thousands of alerts at once, as an agent can raise them: few inserts note
+// what was sent, at most a second's deliveries are not noted, and an orderly end notes all.
+func TestFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outbox{delivered: map[string]bool{}}
+		var sent atomic.Int64
+		n, stop := start(t, o, slow{&sent})
+		const alerts = 3000
+		for i := range alerts {
+			o.store(n, fmt.Sprintf("%04d", i))
+		}
+		delivered := func() int {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return len(o.delivered)
+		}
+		for range 100 {
+			wait(time.Second)
+			if sent, noted := int(sent.Load()), delivered(); sent-noted > 12 {
+				t.Fatalf("%d of %d that were sent are noted", noted, sent)
+			}
+		}
+		wait(500 * time.Millisecond)
+		stop()
+		if sent, noted := int(sent.Load()), delivered(); sent != noted || sent < 900 {
+			t.Errorf("at the end %d of %d that were sent are noted", noted, sent)
+		}
+		if o.inserts > 105 {
+			t.Errorf("%d inserts noted what was sent in 100 seconds", o.inserts)
+		}
+	})
 }
 
 // TestPoison has one alert among many that is always refused.
