@@ -31,10 +31,15 @@ func (c Config) clock(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// look returns the cutoffs at a time. A cutoff counts as far as it is at most two
-// days later than the one of a look that is one or two days old. So a clock that
-// jumps ahead, or a time that somebody made too short, removes nothing for a day.
-// Clocks that are set back leave looks in the future, which do not count.
+// settled is the age of a look whose cutoff all collectors have: one that looks at
+// midnight and another a moment later would else count rows twice in retention_log. It is
+// no whole minute, as times between runs are that cron starts.
+const settled = 7*time.Minute + 30*time.Second
+
+// look returns the cutoffs at a time. A cutoff counts as far as an earlier look had it,
+// and it is at most two days later than the one of a look that is one or two days old.
+// So a clock that jumps ahead, or a time that somebody made too short, removes nothing
+// for a day. Clocks that are set back leave looks in the future, which do not count.
 func (c Config) look(ctx context.Context, now time.Time) (cutoffs, error) {
 	ctx, cancel := c.DB.Limited(ctx)
 	defer cancel()
@@ -43,14 +48,14 @@ func (c Config) look(ctx context.Context, now time.Time) (cutoffs, error) {
 		Tenant string    `ch:"tenant"`
 		Cutoff time.Time `ch:"latest"`
 	}
-	sql := fmt.Sprintf("SELECT rule, tenant, max(cutoff) AS latest FROM %s.retention_looks WHERE at >= %s AND at <= %s GROUP BY rule, tenant",
-		c.DB.Name(), literal(now.Add(-2*day)), literal(now.Add(-day)))
+	sql := fmt.Sprintf("SELECT rule, tenant, least(max(cutoff), maxIf(cutoff, at <= %[2]s) + INTERVAL 2 DAY) AS latest FROM %[1]s.retention_looks WHERE at >= %[3]s AND at <= %[4]s GROUP BY rule, tenant HAVING min(at) <= %[2]s",
+		c.DB.Name(), literal(now.Add(-day)), literal(now.Add(-2*day)), literal(now.Add(-settled)))
 	if err := c.DB.Conn().Select(ctx, &earlier, sql); err != nil {
 		return cutoffs{}, clickhouse.Classify("reading when retention looked", err)
 	}
 	confirmed := map[[2]string]time.Time{}
 	for _, e := range earlier {
-		confirmed[[2]string{e.Rule, e.Tenant}] = e.Cutoff.Add(2 * day)
+		confirmed[[2]string{e.Rule, e.Tenant}] = e.Cutoff
 	}
 	at := cutoffs{tenants: map[string]time.Time{}}
 	for _, r := range rules(c.Keep) {

@@ -149,6 +149,7 @@ func TestRetention(t *testing.T) {
 		{"killed", testKilled},
 		{"clocks", testClocks},
 		{"two at once", testTwoAtOnce},
+		{"midnight", testMidnight},
 		{"counted once", testCountedOnce},
 		{"disk", testDisk},
 		{"holds", testHolds},
@@ -382,6 +383,29 @@ func testTwoAtOnce(t *testing.T, f *fixture) {
 	f.want("SELECT sum(row_count), countIf(done_at = 0) FROM audit.retention_log FINAL WHERE table_name = 'events'", "3\t0")
 }
 
+// testMidnight has one collector look before midnight and another one after it: both remove
+// what the first one does, or two entries of the log would have the same rows.
+func testMidnight(t *testing.T, f *fixture) {
+	now := time.Now().UTC()
+	boundary := now.Truncate(day).Add(-30 * day)
+	before, after := *f, *f
+	before.keep.Events, after.keep.Events = now.Add(time.Hour).Sub(boundary), now.Add(-time.Second).Sub(boundary)
+	for _, ago := range []time.Duration{day + time.Minute, time.Hour} {
+		before.lookedAt(now.Add(-ago))
+	}
+	r := callOf(1, now.Sub(boundary)+12*time.Hour, "", audit.NewID(now))
+	f.insert(r.TS, r)
+	for _, collector := range []fixture{after, before, after} {
+		f.once(collector.job())
+	}
+	f.want("SELECT count() FROM audit.events", "1")
+	hourAgo := *f
+	hourAgo.keep.Events = now.Add(-time.Hour).Sub(boundary)
+	hourAgo.lookedAt(now.Add(-8 * time.Minute)) // the run before was after midnight
+	f.once(after.job())
+	f.want("SELECT count() FROM audit.events", "0")
+}
+
 // testDisk frees the disk of deleted rows once no rule deletes in their partition, and
 // not day by day before; also if another table fails.
 func testDisk(t *testing.T, f *fixture) {
@@ -481,11 +505,12 @@ func testKilled(t *testing.T, f *fixture) {
 // inLog is how many records the log says were removed, and how many entries are not done.
 const inLog = "SELECT sum(row_count), countIf(done_at = 0) FROM audit.retention_log FINAL WHERE table_name = 'events'"
 
-// aDayLater returns the job as it is a day later.
+// aDayLater returns the job as it is a day later, and not the first one of that day.
 func (f *fixture) aDayLater() *retention.Job {
-	keep := f.keep
-	keep.Events -= day
-	return retention.New(retention.Config{DB: f.db, Keep: keep})
+	later := *f
+	later.keep.Events -= day
+	later.lookedAt(time.Now().Add(-10 * time.Minute))
+	return later.job()
 }
 
 // testCountedOnce interrupts removals at each of their steps. The log counts each removed
