@@ -149,6 +149,11 @@ func (s *Scanner) assigned(i int) lex.Span {
 	}
 	if s.wordy() {
 		v := s.values.Line(i + 1)
+		if v.From < v.To && (s.text[v.From] == '=' || s.text[v.From] == '>' || !bytes.Contains(s.name.All, []byte("cookie"))) {
+			if code := s.values.Value(i + 1); code.From >= v.To || s.text[v.From] == '|' { // passphrase := "SECRET", passphrase: |
+				v = code
+			}
+		}
 		if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
 			return lex.Span{}
 		}
@@ -291,22 +296,37 @@ func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
 	return whole
 }
 
-// pieces widens the word behind the sign at i by the quotations that a shell joins to it:
-// PASSWORD=SE"CR"ET.
+// pieces widens the word behind the sign at i by the quotations that a shell joins to it,
+// PASSWORD=SE"CR"ET, and by a quotation mark within it: password: don't-tell.
 func (s *Scanner) pieces(i int, v lex.Span) lex.Span {
 	t := s.text
-	if t[i] != '=' || v.From != i+1 || v.From >= v.To || v.To >= len(t) || t[v.To] != '"' && t[v.To] != '\'' || bytes.ContainsAny(t[v.From:v.To], "([{<,+") || bytes.Count(s.lineBefore(i), t[v.To:v.To+1])%2 != 0 {
+	if v.From <= i || v.From >= v.To || v.To >= len(t) || t[v.To] != '"' && t[v.To] != '\'' || bytes.ContainsAny(t[v.From:v.To], "([{<,+") || lex.Classes[t[v.From-1]]&lex.IsQuote != 0 || bytes.Count(s.lineBefore(i), t[v.To:v.To+1])%2 != 0 {
 		return v // of code, or the quotation around it ends
 	}
-	to := v.To
+	if t[i] == '=' && v.From == i+1 {
+		if to := s.joinedByShell(v.To); to > v.To {
+			v.To = to
+			return v
+		}
+	}
+	for n := 0; n < maxPieces && v.To+1 < len(t) && (t[v.To] == '"' || t[v.To] == '\'') && lex.Classes[t[v.To+1]]&lex.IsAlnum != 0; n++ {
+		v.To = lex.CredentialEnd(t, v.To+1)
+	}
+	return v
+}
+
+// joinedByShell returns where a word ends of which the quotation at i is a part, i if it is
+// none.
+func (s *Scanner) joinedByShell(i int) int {
+	t, to := s.text, i
 	for n := 0; n < maxPieces && to < len(t) && (t[to] == '"' || t[to] == '\''); n++ {
 		end := bytes.IndexByte(t[to+1:min(len(t), to+1+maxPair)], t[to])
 		if inner := t[to+1 : to+1+max(end, 0)]; end < 0 || bytes.IndexByte(inner, '\n') >= 0 || n == 0 && (end == 0 || formats.IsPlaceholder(inner) || lex.MarkLen(inner) > 0) {
-			return v
+			return i
 		}
 		to = lex.CredentialEnd(t, to+1+end+1)
 	}
-	return lex.Span{From: v.From, To: to}
+	return to
 }
 
 // lineBefore returns the line of t[i] up to it, or the end of that.

@@ -260,7 +260,7 @@ func (w *WordSet) Has(b []byte) bool {
 }
 
 // PrefixLen returns the length of the prefix of the string that b starts with:
-// b"SECRET", N'SECRET'.
+// b"SECRET", N'SECRET', r#"SECRET"#.
 func PrefixLen(b []byte) int {
 	n := 0
 	if len(b) > 1 && b[0] == 'x' { // [ x"$PASSWORD" = x"SECRET" ]
@@ -270,6 +270,9 @@ func PrefixLen(b []byte) int {
 		n = len("u8")
 	}
 	for n < len(b) && n < 2 && strings.IndexByte("bBrRfFuUNEL$@", b[n]) >= 0 {
+		n++
+	}
+	for raw := n; n > 0 && b[raw-1] == 'r' && n < len(b) && n < raw+3 && b[n] == '#'; { // of Rust
 		n++
 	}
 	if n == 0 || n == len(b) || b[n] != '"' && b[n] != '\'' {

@@ -33,6 +33,10 @@ func (r *Reader) Quoted(i, level int) lex.Span {
 		}
 		to, after = next, next+1
 	}
+	for n := 0; n < maxRequoted && level == 0 && t[i] == '\'' && from < to && lex.RequoteLen(t[after-1:]) > 0; n++ { // 'SE'\''CRET' of a shell
+		to = r.Closing(after-1+lex.RequoteLen(t[after-1:])-1, 0)
+		after = min(to+1, len(t))
+	}
 	if after < len(t) && (lex.Classes[t[after]]&lex.IsAlnum != 0 || t[after] == '$') {
 		if from == to {
 			from = after // the empty quotation stays, so that the mark is not within one
@@ -91,3 +95,6 @@ func (r *Reader) Closed(i int) int {
 	r.spend(i - from)
 	return i
 }
+
+// maxRequoted is how many apostrophes a string of a shell has.
+const maxRequoted = 16
