@@ -281,7 +281,11 @@ func WordAt(text []byte, i int) Programs {
 			for to < len(text) && to-i <= maxProgram && !lex.IsWordBreak(text[to]) && text[to] != '\\' {
 				to++
 			}
-			p |= programOf(text[i:to]) & PassWord
+			q := programOf(text[i:to]) & (PassWord | ProseWord)
+			if q&ProseWord != 0 && !prose.MayBeVariable(text, i, to) {
+				q &^= ProseWord
+			}
+			p |= q
 		}
 		return p
 	}

@@ -6,6 +6,7 @@ import (
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
 	"auditproxy/redact/table"
 )
 
@@ -46,12 +47,19 @@ func (s *Scanner) look(text []byte) (hint int) {
 		for i < len(text) && lex.Classes[text[i]]&lex.IsAlnum != 0 {
 			i++
 		}
-		if n := i - run; n >= formats.MinEncoded {
-			hint |= lookPlain | lookEncoded
-		} else if n > 1 && argv.WordStarts.Has(text[run:i]) {
-			kinds |= argv.WordAt(text, run)
-		} else if n > 3 && text[run] <= '6' && (n == 4 || n >= formats.MinCard) && formats.StartsCard(text, run, i) {
-			hint |= lookCard
+		if n := i - run; n > 1 {
+			if n >= formats.MinEncoded {
+				hint |= lookPlain | lookEncoded
+			} else if argv.WordStarts.Has(text[run:i]) {
+				kinds |= argv.WordAt(text, run)
+			} else if n > 3 && text[run] <= '6' && (n == 4 || n >= formats.MinCard) && formats.StartsCard(text, run, i) {
+				hint |= lookCard
+			}
+			if n >= len("aKey") {
+				if hump := prose.Hump(text, run, i); hump > 0 && prose.MayBeVariable(text, hump, i) {
+					kinds |= argv.ProseWord
+				}
+			}
 		}
 		c := byte('\n')
 		if i < len(text) {

@@ -146,7 +146,7 @@ func wordAt(t []byte, i int) lex.Span {
 		return lex.Span{}
 	}
 	to := i
-	for to < len(t) && to-i <= 2*maxClause && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && (t[to] != '<' || to+1 == len(t) || t[to+1] != '/') && !IsStop(t[to:]) {
+	for to < len(t) && to-i <= 2*maxClause && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && (t[to] != '<' || to+1 == len(t) || t[to+1] != '/') && (t[to] != '\\' || to+1 == len(t) || t[to+1] != 'n' && t[to+1] != 'r') && !IsStop(t[to:]) {
 		to++
 	}
 	if to-i > 2*maxClause {

@@ -34,11 +34,17 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		w := t[from:i]
 		kind := nounOf(w)
 		if kind == noNoun && (len(w) != len("answer") || !isOfQuestion(w)) {
+			if hump := Hump(t, from, i); hump > 0 {
+				v := lex.Span{}
+				if i, v = ofVariable(t, hump, i); v.From < v.To {
+					found = append(found, v)
+				}
+			}
 			continue
 		}
 		if kind <= password && !endPhrase(t, from, &i) || w[0] < 0x80 && !isTelling(t, from, i, max(kind, password)) {
 			i = from + len(w)
-			if from > 0 && t[from-1] == '_' {
+			if from > 0 && (t[from-1] == '_' || lex.IsCompound(t, from)) {
 				v := lex.Span{}
 				if i, v = ofVariable(t, from, i); v.From < v.To {
 					found = append(found, v)
@@ -132,11 +138,11 @@ func codes(t []byte, found []lex.Span) []lex.Span {
 func endsSentence(t []byte, i int) bool { return t[i] == '.' && (i+1 == len(t) || t[i+1] <= ' ') }
 
 // ofVariable finds the secret that a sentence gives the variable whose name ends in the noun
-// t[from:to]: "set DB_PASSWORD to SECRET", "API_TOKEN is SECRET". It returns where to read on.
+// t[from:to]: "set DB_PASSWORD to SECRET", "apiToken is SECRET". It returns where to read on.
 func ofVariable(t []byte, from, to int) (int, lex.Span) {
 	first, end := variable(t, from, to)
 	kind := nounOf(t[from:to])
-	if first < 0 || kind == logins {
+	if first < 0 || kind == logins || !isUpper(t[first]) && isOrdinaryKey(t[from:to], lastPart(t[first:from])) {
 		return to, lex.Span{}
 	}
 	v, linked := lex.Span{}, end < len(t) && t[end] == ' ' && isLinked(t[end:])
@@ -156,6 +162,9 @@ func ofVariable(t []byte, from, to int) (int, lex.Span) {
 	}
 	if len(w) == 0 || lex.MarkLen(t[v.From:]) > 0 || isName(w) || lex.CountDigits(w) == len(w) && kind == key {
 		return to, lex.Span{}
+	}
+	if t[from-1] != '_' && !LooksSecret(w) && !hasMark(w) && lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && (kind != password || !isDeterminer(lastWord(t, first))) {
+		return to, lex.Span{} // of a program: "setPassword is deprecated"
 	}
 	return max(to, v.To), v
 }

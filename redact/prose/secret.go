@@ -26,7 +26,7 @@ func isPath(w []byte) bool {
 // one of a machine.
 func isToken(w []byte) bool {
 	for i, c := range w {
-		if lex.Classes[c]&lex.IsAlnum == 0 && (c < 0x80 || c >= 0xE0) && strings.IndexByte("_-.!@#^*+~?&", c) < 0 && (i == 0 || c != '$') {
+		if lex.Classes[c]&lex.IsAlnum == 0 && (c < 0x80 || c >= 0xE0) && strings.IndexByte("_-.!@#^*+~?&", c) < 0 && (i == 0 || strings.IndexByte("$%,;", c) < 0) {
 			return IsKey(w)
 		}
 	}

@@ -14,7 +14,7 @@ func variable(t []byte, from, to int) (first, end int) {
 		return -1, to
 	}
 	first = from
-	for first > 0 && from-first < maxVariable && (inWord(t[first-1]) || t[first-1] == '_') {
+	for first > 0 && from-first < maxVariable && (inWord(t[first-1]) || t[first-1] == '_' || lex.IsCompound(t, first)) {
 		first--
 	}
 	if from-first == maxVariable || t[first] == '_' || lex.IsDigit(t[first]) {
@@ -36,6 +36,50 @@ func variable(t []byte, from, to int) (first, end int) {
 		}
 	}
 	return first, to
+}
+
+// Hump returns where the last word of the camel case name t[from:to] starts, if that is a noun for
+// a secret, 0 if not.
+func Hump(t []byte, from, to int) int {
+	if to-from < len("aKey") {
+		return 0
+	}
+	length := 0
+	switch t[to-1] { // most words end here
+	case 'y':
+		length = len("Key")
+	case 'n':
+		length = len("Token")
+	case 't':
+		length = len("Secret")
+	case 's':
+		length = len("Pass")
+	case 'd':
+		if length = len("Password"); t[to-2] == 'w' {
+			length = len("Pwd")
+		}
+	case 'e':
+		length = len("Passphrase")
+	default:
+		return 0
+	}
+	hump := to - length
+	if hump <= from || !isUpper(t[hump]) || t[hump-1] < '0' || isUpper(t[hump-1]) || t[hump-1] >= 0x80 || nounOf(t[hump:to]) == noNoun {
+		return 0
+	}
+	return hump
+}
+
+// lastPart returns the last word of b, the start of a name.
+func lastPart(b []byte) []byte {
+	b = bytes.TrimRight(b, "_-")
+	from := len(b)
+	for from > 0 && inWord(b[from-1]) {
+		if from--; isUpper(b[from]) {
+			break
+		}
+	}
+	return b[from:]
 }
 
 // isName reports whether w, what a variable seems to get, is the name of another one or of its
