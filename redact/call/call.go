@@ -40,7 +40,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 wifi.softAP:1 sta_if.connect:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
 	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
 	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> SendKeys:> Fill:> FillAsync:> TypeAsync:> enterText:> setText:> set_value:> " +
-	"set:< put:< set_option:< setItem:< " +
+	"set:< put:< set_option:< setItem:< setattr:< hset:< hSet:< " +
 	"sendlineafter:> sendafter:> strcpy:> strncpy:> strlcpy:> strcat:> write:> btoa:% b64encode:% base64_encode:% strict_encode64:% encode64:% urlsafe_b64encode:% EncodeToString:% encodeToString:% base64encode:% " +
 	"buffer.from:% GetBytes:% getBytes:% " +
 	"gomail.NewDialer:3 NewPlainDialer:3 SendGridAPIClient:0 OAuth1UserHandler:1 OAuth1UserHandler:3 jenkins.Jenkins:2 add_password:3 SqlCredential:1 hashSync:0 password.create:0 " +

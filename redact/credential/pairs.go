@@ -3,6 +3,7 @@ package credential
 import (
 	"bytes"
 
+	"auditproxy/redact/call"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
@@ -33,18 +34,36 @@ func (s *Scanner) named(v lex.Span) bool {
 	return true
 }
 
-// listed finds SECRET in ["NAME", "SECRET"] and ("NAME", "SECRET"), where the
-// comma is at i.
-func (s *Scanner) listed(i int) lex.Span {
-	t := s.text
+// stringEnd returns where the string ends that is before the comma at i, also behind a space or a
+// method without arguments: "NAME".to_string(), 0 without one.
+func stringEnd(t []byte, i int) int {
 	end := i
-	if end > s.from && t[end-1] == ' ' { // ( "NAME" , "SECRET" )
+	if end > 0 && t[end-1] == ' ' { // ( "NAME" , "SECRET" )
+		end--
+	} else if bytes.HasSuffix(t[:i], []byte("()")) {
+		end -= len("()")
+		for end > 0 && i-end < maxGap && lex.Classes[t[end-1]]&lex.IsName != 0 && t[end-1] != '.' {
+			end--
+		}
+		if end == 0 || t[end-1] != '.' {
+			return 0
+		}
 		end--
 	}
-	if end == s.from || lex.Classes[t[end-1]]&lex.IsQuote == 0 {
+	if end == 0 || lex.Classes[t[end-1]]&lex.IsQuote == 0 {
+		return 0
+	}
+	return end
+}
+
+// listed finds SECRET in ["NAME", "SECRET"] and ("NAME", "SECRET"), where the comma is at i and
+// the first string ends at end.
+func (s *Scanner) listed(i, end int) lex.Span {
+	t := s.text
+	if end <= s.from {
 		return lex.Span{}
 	}
-	name, first := s.values.NameBefore(s.from, i)
+	name, first := s.values.NameBefore(s.from, end)
 	if len(name) == 0 || len(name) > names.MaxPairName || first == 0 || t[first-1] != t[end-1] {
 		return lex.Span{}
 	}
@@ -57,8 +76,8 @@ func (s *Scanner) listed(i int) lex.Span {
 			return s.values.Quoted(quote, 0)
 		}
 	}
-	behind := open > 1 && t[open-1] == ',' && lex.Classes[t[open-2]]&lex.IsQuote != 0
-	paired := behind && s.inPairs(open-1)
+	behind := open > 1 && t[open-1] == ','
+	paired := behind && lex.Classes[t[open-2]]&lex.IsQuote != 0 && s.inPairs(open-1)
 	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' && !behind {
 		return lex.Span{}
 	}
@@ -72,7 +91,7 @@ func (s *Scanner) listed(i int) lex.Span {
 	}
 	quote := lex.Backslashes(t, v)
 	if quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote == 0 && (t[open-1] == '(' || behind) && s.named(lex.Span{From: first, To: first + len(name)}) {
-		if n := bytes.IndexByte(t[first:s.pair], ')'); n > 0 { // config("NAME", default="SECRET")
+		if n := bytes.IndexByte(t[first:s.pair], ')'); n > 0 { // config("NAME", default="SECRET"), of AWS' CDK: Param(this, "NAME", {default: "SECRET"})
 			s.pair = first + n
 		}
 		return lex.Span{}
@@ -93,7 +112,7 @@ func (s *Scanner) listed(i int) lex.Span {
 	if name[0] == '-' && lex.IsOption(t[c.From:c.To]) {
 		return lex.Span{}
 	}
-	end = c.To + quote - v + 1
+	end = call.End(t, c.To+quote-v+1)
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++
 	}

@@ -188,13 +188,14 @@ func (s *Scanner) credential(i int) lex.Span {
 		}
 		return s.schemed(i)
 	case ',':
-		if i > 0 && lex.Classes[t[i-1]]&lex.IsQuote == 0 && (i < 2 || t[i-1] != ' ' || lex.Classes[t[i-2]]&lex.IsQuote == 0) {
+		end := stringEnd(t, i)
+		if end == 0 {
 			if c := s.tuple(i); c.From < c.To {
 				return c
 			}
 			return call.BareSecond(&s.values, &s.name, s.from, i)
 		}
-		return s.listed(i)
+		return s.listed(i, end)
 	case '>':
 		s.write(s.shell.Redirected(s.found, s.from, i))
 		if c := s.settings.Granted(i); c.From < c.To {
