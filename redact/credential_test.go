@@ -23,6 +23,15 @@ func clean(r *redact.Redactor, text string) string {
 func TestText(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct{ in, want string }{
+		// What is behind a secret stays.
+		{"runit --passphrase=Zq7 --verbose", "runit --passphrase=[redacted len=3] --verbose"},
+		{"docker run -e passphrase=Zq7 -e HOST=h1 img", "docker run -e passphrase=[redacted len=3] -e HOST=h1 img"},
+		{"Server=h1;passphrase=Zq7;Timeout=3", "Server=h1;passphrase=[redacted len=3];Timeout=3"},
+		{"passphrase=correct horse battery staple", "passphrase=[redacted len=28]"},
+		{"<a><db_password>Zq7xCanary4Kd</db_password></a>", "<a><db_password>[redacted len=13]</db_password></a>"},
+		{"<a>ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx</a>", "<a>[redacted len=40]</a>"},
+		{"<a>AKIA" + "Q3EGRZ5XHT7KXN2M</a>", "<a>[redacted len=20]</a>"},
+		{"runit --token-type bearer --verbose", "runit --token-type bearer --verbose"},
 		{"capture_pane", "capture_pane"},
 		{"sudo su - postgres", "sudo su - postgres"},
 		{"ALTER USER ann WITH PASSWORD\n'hunter2'", "ALTER USER ann WITH PASSWORD\n'[redacted len=7]'"},

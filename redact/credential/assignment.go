@@ -157,6 +157,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
 			return lex.Span{}
 		}
+		if s.text[i] == '=' && !bytes.Contains(s.name.All, []byte("cookie")) {
+			v = s.beforeNext(v)
+		}
 		return v
 	}
 	if (lex.HasFoldSuffix(name, "command") || lex.HasFoldSuffix(name, "passcmd") || lex.HasFoldSuffix(name, "eval")) && s.sensitiveName(name, names.NoWhole) {
@@ -212,6 +215,26 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[v.To-1] == ',' && s.text[i] == ':' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more) && s.isPlural() { // a, b, c
 		for v.To+1 < len(s.text) && s.text[v.To-1] == ',' && s.text[v.To] == ' ' && s.text[v.To+1] > ' ' {
 			v.To = lex.CredentialEnd(s.text, v.To+1)
+		}
+	}
+	return v
+}
+
+// beforeNext returns what of the words at v comes before an option or another name with a value:
+// --passphrase=SECRET --verbose, Passphrase=SECRET;Timeout=3.
+func (s *Scanner) beforeNext(v lex.Span) lex.Span {
+	t, word := s.text, v.From
+	if v.From == 0 || lex.Classes[t[v.From-1]]&lex.IsQuote != 0 {
+		return v
+	}
+	for i := v.From; i < v.To; i++ {
+		switch {
+		case t[i] == ' ' || t[i] == ';':
+			word = i + 1
+		case word > v.From && (t[i] == '=' && i > word || t[i] == '-' && i == word && i+1 < v.To && lex.Classes[t[i+1]]&lex.IsName != 0):
+			return lex.Span{From: v.From, To: v.From + len(bytes.TrimRight(t[v.From:word], " ;"))}
+		case lex.Classes[t[i]]&lex.IsName == 0:
+			word = v.From // no name
 		}
 	}
 	return v

@@ -230,7 +230,7 @@ func (s *Scanner) schemed(i int) lex.Span {
 		from++
 	}
 	to := lex.CredentialEnd(s.text, from)
-	if string(t[from:to]) == "realm=" { // of what a server asks for
+	if string(t[from:to]) == "realm=" || lex.IsOption(t[from:to]) { // of what a server asks for; --token-type bearer --verbose
 		return lex.Span{}
 	}
 	if to > from && t[to-1] == ':' && (t[i] == '\n' || isTokenName(t[from:to-1])) { // the next name, Bearer token: SECRET

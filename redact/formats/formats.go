@@ -187,7 +187,7 @@ func (s *Finder) formatted(f *Format, from, to int) lex.Span {
 	if f.Behind {
 		first = to
 	}
-	return lex.Span{From: first, To: lex.CredentialEnd(s.text, to+int(f.MinAfter))}
+	return lex.Span{From: first, To: lex.ElementEnd(s.text, to+int(f.MinAfter))}
 }
 
 // run returns where the bytes of a set that start at i end.
@@ -244,7 +244,7 @@ func (s *Finder) valueOf(f *Format, i int) lex.Span {
 	if lex.Classes[t[to-1]]&lex.IsQuote != 0 { // which Terraform's format has
 		return lex.Span{From: i, To: i + len(bytes.TrimRight(t[i:to], "\"'`"))}
 	}
-	return lex.Span{From: i, To: lex.CredentialEnd(s.text, to)}
+	return lex.Span{From: i, To: lex.ElementEnd(s.text, to)}
 }
 
 // hasHump reports whether an upper-case letter follows a lower-case one in b.

@@ -31,7 +31,7 @@ func OfCloud(t []byte, from, i int) (c lex.Span, isAWS bool) {
 	}
 	if t[i-1] == 'A' && bytes.HasPrefix(t[i:], []byte("Iza")) {
 		if n, _ := tokenLen(t, i+3, 32); n >= 30 {
-			return lex.Span{From: i - 1, To: lex.CredentialEnd(t, i)}, false
+			return lex.Span{From: i - 1, To: lex.ElementEnd(t, i)}, false
 		}
 	}
 	if i-2 < from || t[i-2] != 'A' || t[i-1] != 'K' && t[i-1] != 'S' || !bytes.HasPrefix(t[i:], []byte("IA")) {
@@ -42,7 +42,7 @@ func OfCloud(t []byte, from, i int) (c lex.Span, isAWS bool) {
 			return lex.Span{}, false
 		}
 	}
-	return lex.Span{From: i - 2, To: lex.CredentialEnd(t, i)}, true
+	return lex.Span{From: i - 2, To: lex.ElementEnd(t, i)}, true
 }
 
 // AddSecrets adds possible secrets next to an AWS key id: 40 characters of
@@ -80,7 +80,7 @@ func JWT(t []byte, from, i int, end *int) lex.Span {
 			return lex.Span{}
 		}
 	}
-	return lex.Span{From: i - 2, To: lex.CredentialEnd(t, i)}
+	return lex.Span{From: i - 2, To: lex.ElementEnd(t, i)}
 }
 
 // PEM finds a PEM block (RFC 7468) whose first "-" is at i, also one that was cut. Nothing

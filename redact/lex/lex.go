@@ -186,6 +186,15 @@ func CredentialEnd(t []byte, i int) int {
 	return i
 }
 
+// ElementEnd is CredentialEnd for a credential that may be in an element of XML: SECRET</token>.
+func ElementEnd(t []byte, i int) int {
+	end := CredentialEnd(t, i)
+	if n := bytes.Index(t[i:end], []byte("</")); n >= 0 {
+		end = i + n
+	}
+	return end
+}
+
 // A ByteSet is a set of ASCII characters.
 type ByteSet [2]uint64
 
