@@ -3,7 +3,9 @@ package call
 import (
 	"bytes"
 	"strings"
+	"sync"
 
+	"auditproxy/internal/wordlist"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
@@ -190,19 +192,13 @@ var bareStarts = func() *lex.WordSet {
 }()
 
 // isLogin reports whether a function of that name has a user and a secret as its arguments.
-func isLogin(name []byte) bool { return isAmong(loginWords, name) }
-
-func isAmong(words string, name []byte) bool {
-	for word := range strings.FieldsSeq(words) {
-		if string(name) == word {
-			return true
-		}
-	}
-	return false
-}
+func isLogin(name []byte) bool { return bareWords().List(lex.View(name)) == 1 }
 
 // fillsIn reports whether that word is before what is typed into a field.
-func fillsIn(name []byte) bool { return isAmong(typingWords, name) }
+func fillsIn(name []byte) bool { return bareWords().List(lex.View(name)) == 2 }
+
+// bareWords is made for the first text that may have one.
+var bareWords = sync.OnceValue(func() *wordlist.Table { return wordlist.New(loginWords, typingWords) })
 
 // filled returns v, a string that ends before next, if it is typed into the field of a
 // secret: enter "SECRET" into the "Password" field.

@@ -203,10 +203,8 @@ func tried(t, name []byte, first, i int) lex.Span {
 		}
 		return v
 	}
-	before := t[max(0, first-2*names.MaxPairName):first]
-	before = before[bytes.LastIndexByte(before, '\n')+1:]
 	for _, end := range [...]string{"[+] ", "[-] ", "Success: '", "Failed: '"} {
-		if bytes.HasSuffix(before, []byte(end)) && (end[0] != '[' || bytes.IndexByte(name, '\\') > 0) {
+		if bytes.HasSuffix(t[:first], []byte(end)) && (end[0] != '[' || bytes.IndexByte(name, '\\') > 0) {
 			return value()
 		}
 	}

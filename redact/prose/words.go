@@ -392,8 +392,12 @@ func IsLabel(b []byte) bool {
 	if len(b) > maxLabel {
 		return false
 	}
+	rest := bytes.Trim(b, "?!.: ")
+	if bytes.IndexByte(rest, ' ') < 0 && utf8.RuneCount(rest) == len(rest) {
+		return false // as most values are
+	}
 	nouns, words, foreign := 0, 0, false
-	for rest := bytes.Trim(b, "?!.: "); len(rest) > 0; words++ {
+	for ; len(rest) > 0; words++ {
 		var w []byte
 		w, rest, _ = bytes.Cut(rest, []byte(" "))
 		foreign = foreign || utf8.RuneCount(w) < len(w)
