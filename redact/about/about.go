@@ -282,6 +282,17 @@ func IsGcloudSecret(t, option []byte, i int) bool {
 	return at >= 0 && !bytes.ContainsAny(before[at:], ";|&\n")
 }
 
+// IsResource reports whether the word secret, which starts at first, is the kind of what a name of
+// Amazon's clouds tells: arn:aws:secretsmanager:eu-west-1:1:secret:db.
+func IsResource(t, name []byte, first int) bool {
+	if string(name) != "secret" || first == 0 || t[first-1] != ':' {
+		return false
+	}
+	before := t[max(0, first-maxSchema):first]
+	at := bytes.LastIndex(before, []byte("arn:"))
+	return at >= 0 && bytes.IndexByte(before[at:], ' ') < 0
+}
+
 // IsSubject reports whether the colon at i ends the topic of a commit message:
 // "auth: refuse empty tokens".
 func IsSubject(t, name []byte, i int) bool {

@@ -73,7 +73,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[i] == '=' && lex.IsType(name) {
 		name = s.typed(name, first)
 	}
-	if about.IsSubject(s.text, name, i) || about.IsGcloudSecret(s.text, name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
+	if about.IsSubject(s.text, name, i) || about.IsGcloudSecret(s.text, name, i) || s.text[i] == ':' && about.IsResource(s.text, name, first) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
 		return lex.Span{} // token::Type
 	}
 	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (lex.StartsLine(s.text, first) || first > 1 && s.text[first-2] == '-' && lex.StartsLine(s.text, first-2)) {

@@ -188,6 +188,13 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	if to < len(t) && (t[to] == '\n' || t[to] == '\r') {
 		return labelled(t, from, to)
 	}
+	if string(t[from:to]) == "passwd" {
+		if end := accountEnd(t, from, to); end > 0 {
+			if v := below(t, lineStart(t, from), end); v.From < v.To {
+				return v
+			}
+		}
+	}
 	at, says := copula(t, to)
 	if t[min(to, len(t)-1)] == '?' {
 		at, says = answer(t, to+1), is
@@ -515,6 +522,11 @@ func labelled(t []byte, from, to int) lex.Span {
 	if bytes.Count(t[start:to], []byte(" ")) > 2 || from > start && t[from-1] == '/' { // of a path: cat /etc/passwd
 		return lex.Span{}
 	}
+	return below(t, start, to)
+}
+
+// below finds the secret in the line below the one at start, which ends at to.
+func below(t []byte, start, to int) lex.Span {
 	at := to
 	for at < len(t) && at-to < 4 && (t[at] == '\n' || t[at] == '\r') {
 		at++
@@ -530,5 +542,26 @@ func labelled(t []byte, from, to int) lex.Span {
 	if !LooksSecret(w) && (!isUnusual(w) || !belowUser(t, start)) || bytes.IndexByte(w, '=') > 0 || w[len(w)-1] == ':' || w[0] == '-' || w[0] == '/' {
 		return lex.Span{}
 	}
+	rest := t[end:min(len(t), end+len("\r\n")+len(w))]
+	if again := bytes.TrimLeft(rest, "\r\n"); bytes.HasPrefix(again, w) { // to confirm it
+		end += len(rest) - len(again) + len(w)
+	}
 	return lex.Span{From: at, To: end}
+}
+
+// accountEnd returns where the command passwd ends, whose name is t[from:to], with the account that
+// it changes and the line: passwd ann. It is 0 if that is something else.
+func accountEnd(t []byte, from, to int) int {
+	head := bytes.TrimSuffix(bytes.TrimRight(t[lineStart(t, from):from], " "), []byte("sudo"))
+	if head = bytes.TrimRight(head, " "); len(head) > 0 && head[len(head)-1] != '$' && head[len(head)-1] != '#' {
+		return 0
+	}
+	end := lex.After(t, to, " ")
+	for end > 0 && end < len(t) && lex.Classes[t[end]]&lex.IsName != 0 {
+		end++
+	}
+	if end <= to+1 || end == len(t) || t[end] != '\n' && t[end] != '\r' {
+		return 0
+	}
+	return end
 }
