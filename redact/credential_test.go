@@ -23,6 +23,13 @@ func clean(r *redact.Redactor, text string) string {
 func TestText(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct{ in, want string }{
+		// A passphrase in a file of settings ends with its line.
+		{"db:\n  password: zq horse batt3ry\n  host: h", "db:\n  password: [redacted len=16]\n  host: h"},
+		{"[db]\npassword = correct horse battery staple\nhost = h", "[db]\npassword = [redacted len=28]\nhost = h"},
+		{"password: hunter2 and then restart", "password: [redacted len=7] and then restart"},
+		{"password: hunter2 h1 db.example.com", "password: [redacted len=7] h1 db.example.com"},
+		{"password: hunter2 h1 # of ann", "password: [redacted len=7] h1 # of ann"},
+		{"PASSWORD=hunter2 make all install", "PASSWORD=[redacted len=7] make all install"},
 		// What is behind a secret stays.
 		{"runit --passphrase=Zq7 --verbose", "runit --passphrase=[redacted len=3] --verbose"},
 		{"docker run -e passphrase=Zq7 -e HOST=h1 img", "docker run -e passphrase=[redacted len=3] -e HOST=h1 img"},

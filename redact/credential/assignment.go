@@ -157,6 +157,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
 			return lex.Span{}
 		}
+		for n := 0; n < maxPieces && s.isWithin(i, v) && lex.Classes[s.text[v.To-1]]&lex.IsAlnum != 0; n++ { // it's SECRET
+			v.To = s.values.Line(v.To + 1).To
+		}
 		if s.text[i] == '=' && !bytes.Contains(s.name.All, []byte("cookie")) {
 			v = s.beforeNext(v)
 		}
@@ -211,6 +214,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 			s.items(i, i+1)
 		}
 		return v
+	}
+	if i+1 < v.From && v.To < len(s.text) && s.text[v.To] == ' ' && s.text[v.From-1] == ' ' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more|names.NoWhole) {
+		v.To = prose.PhraseEnd(s.text, v)
 	}
 	if s.text[v.To-1] == ',' && s.text[i] == ':' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more) && s.isPlural() { // a, b, c
 		for v.To+1 < len(s.text) && s.text[v.To-1] == ',' && s.text[v.To] == ' ' && s.text[v.To+1] > ' ' {
@@ -323,7 +329,7 @@ func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
 // PASSWORD=SE"CR"ET, and by a quotation mark within it: password: don't-tell.
 func (s *Scanner) pieces(i int, v lex.Span) lex.Span {
 	t := s.text
-	if v.From <= i || v.From >= v.To || v.To >= len(t) || t[v.To] != '"' && t[v.To] != '\'' || bytes.ContainsAny(t[v.From:v.To], "([{<,+") || lex.Classes[t[v.From-1]]&lex.IsQuote != 0 || bytes.Count(s.lineBefore(i), t[v.To:v.To+1])%2 != 0 {
+	if v.From >= v.To || v.To >= len(t) || bytes.ContainsAny(t[v.From:v.To], "([{<,+") || !s.isQuoted(i, v) {
 		return v // of code, or the quotation around it ends
 	}
 	if t[i] == '=' && v.From == i+1 {
@@ -332,10 +338,22 @@ func (s *Scanner) pieces(i int, v lex.Span) lex.Span {
 			return v
 		}
 	}
-	for n := 0; n < maxPieces && v.To+1 < len(t) && (t[v.To] == '"' || t[v.To] == '\'') && lex.Classes[t[v.To+1]]&lex.IsAlnum != 0; n++ {
+	for n := 0; n < maxPieces && s.isWithin(i, v); n++ {
 		v.To = lex.CredentialEnd(t, v.To+1)
 	}
 	return v
+}
+
+// isQuoted reports whether the value v of the separator at i has no quotation mark before it, and
+// one behind it that does not end a quotation that began before i in the line.
+func (s *Scanner) isQuoted(i int, v lex.Span) bool {
+	t := s.text
+	return i < v.From && v.From < v.To && v.To < len(t) && (t[v.To] == '"' || t[v.To] == '\'') && lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && bytes.Count(s.lineBefore(i), t[v.To:v.To+1])%2 == 0
+}
+
+// isWithin reports whether the same mark is within a word.
+func (s *Scanner) isWithin(i int, v lex.Span) bool {
+	return v.To+1 < len(s.text) && lex.Classes[s.text[v.To+1]]&lex.IsAlnum != 0 && s.isQuoted(i, v)
 }
 
 // joinedByShell returns where a word ends of which the quotation at i is a part, i if it is

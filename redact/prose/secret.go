@@ -92,6 +92,26 @@ func phrase(t []byte, v lex.Span) lex.Span {
 	return lex.Span{}
 }
 
+// PhraseEnd returns where a passphrase ends whose first word is v, in a line of a file of settings:
+// with the line, if two to five words follow that are no hosts and that a sentence about a secret
+// has not, three if it has the first one. Otherwise it is v.To.
+func PhraseEnd(t []byte, v lex.Span) int {
+	to, words := v.To, 0
+	for ; to+1 < len(t) && t[to] == ' '; words++ {
+		from := to + 1
+		for to = from; to < len(t) && t[to] > ' ' && to-from <= maxIndent; {
+			to++
+		}
+		if w := t[from:to]; words == 5 || len(w) < 2 || !inWord(w[0]) || !isToken(w) || bytes.ContainsAny(w, ".@") || isPlainWord(w) || nounOf(w) != noNoun {
+			return v.To
+		}
+	}
+	if to < len(t) && t[to] != '\n' && t[to] != '\r' || words < 2 || words < 3 && IsPlain(t[v.From:v.To]) {
+		return v.To
+	}
+	return to
+}
+
 // mayEnd reports whether a clause may end before more words follow at i than a passphrase
 // has. It costs less than to read them.
 func mayEnd(t []byte, i int) bool {
