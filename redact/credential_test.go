@@ -19,6 +19,17 @@ func clean(r *redact.Redactor, text string) string {
 	return marks.ReplaceAllString(string(r.AppendText(nil, []byte(text))), "$1]")
 }
 
+// TestLongTokens hides tokens in sentences that are longer than words of them.
+func TestLongTokens(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	token := strings.Repeat("a1B2c3D4e5F6g7H8", 25)
+	for _, line := range []string{"the api_key is %s", "the token is `%s`, ok", `the password is "%s"`, "set API_TOKEN to %s and restart"} {
+		if got := clean(r, fmt.Sprintf(line, token)); got != fmt.Sprintf(line, "[redacted len=400]") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}
+
 // TestText checks which parts of a text are replaced and which are not.
 func TestText(t *testing.T) {
 	r := newRedactor(t, redact.Config{})

@@ -133,6 +133,9 @@ func wordAt(t []byte, i int) lex.Span {
 		end := min(len(t), from+2*maxClause)
 		if q == 1 {
 			to := from + bytes.IndexByte(t[from:end], t[i])
+			if to < from && end-from == 2*maxClause && lex.IsRandom(t[from:end]) {
+				to = from + bytes.IndexByte(t[from:min(len(t), from+maxToken)], t[i])
+			}
 			if to < from || to+1 < len(t) && lex.Classes[t[to+1]]&lex.IsAlnum != 0 || bytes.IndexByte(t[from:to], '\n') >= 0 {
 				return lex.Span{}
 			}
@@ -145,17 +148,28 @@ func wordAt(t []byte, i int) lex.Span {
 		}
 		return lex.Span{}
 	}
-	to := i
-	for to < len(t) && to-i <= 2*maxClause && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && (t[to] != '<' || to+1 == len(t) || t[to+1] != '/') && (t[to] != '\\' || to+1 == len(t) || t[to+1] != 'n' && t[to+1] != 'r') && !IsStop(t[to:]) {
-		to++
-	}
-	if to-i > 2*maxClause {
-		return lex.Span{}
+	to := wordEnd(t, i, 2*maxClause)
+	if to-i > 2*maxClause { // a token
+		if !lex.IsRandom(t[i:to]) {
+			return lex.Span{}
+		}
+		if to = wordEnd(t, i, maxToken); to-i > maxToken {
+			return lex.Span{}
+		}
 	}
 	for to > i && strings.IndexByte(".,;:!?)", t[to-1]) >= 0 {
 		to--
 	}
 	return lex.Span{From: i, To: to}
+}
+
+// wordEnd returns where the word at i ends, an index more than most bytes behind it if it is longer.
+func wordEnd(t []byte, i, most int) int {
+	to := i
+	for to < len(t) && to-i <= most && t[to] > ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && (t[to] != '<' || to+1 == len(t) || t[to+1] != '/') && (t[to] != '\\' || to+1 == len(t) || t[to+1] != 'n' && t[to+1] != 'r') && !IsStop(t[to:]) {
+		to++
+	}
+	return to
 }
 
 // wordBehind returns the text of wordAt.
@@ -238,6 +252,9 @@ func isChanged(t []byte, i int) bool {
 
 // maxClause is how far behind a noun its secret may start, in bytes.
 const maxClause = 96
+
+// maxToken is the longest token in a sentence, in bytes.
+const maxToken = 4 << 10
 
 // maxParticiple is the longest word that changedTo knows, in bytes.
 const maxParticiple = 12
