@@ -60,3 +60,20 @@ func (t *Table) slot(word string) *slot {
 		h++
 	}
 }
+
+// Has reports whether list, with spaces between its words, has a word. It reads the list,
+// so it is for words that are seldom looked for.
+func Has(list, word string) bool {
+	for from := 0; word != ""; {
+		i := strings.Index(list[from:], word)
+		if i < 0 {
+			break
+		}
+		at := from + i
+		from = at + len(word)
+		if (at == 0 || list[at-1] == ' ') && (from == len(list) || list[from] == ' ') {
+			return !strings.Contains(word, " ")
+		}
+	}
+	return false
+}

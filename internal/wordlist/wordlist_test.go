@@ -29,3 +29,18 @@ func TestList(t *testing.T) {
 		t.Errorf("List of no lists = %d, want 0", got)
 	}
 }
+
+func TestHas(t *testing.T) {
+	for _, tt := range []struct {
+		list, word string
+		want       bool
+	}{
+		{"get set unset", "get", true}, {"get set unset", "set", true}, {"get set unset", "unset", true}, {"unset set", "set", true},
+		{"unset reset", "set", false}, {"getter", "get", false}, {"get", "get", true}, {"", "get", false}, {"get set", "", false},
+		{"get  set", "", false}, {"get set", "get set", false}, {"get set", " ", false}, {"aa a", "a", true}, {"aaa", "aa", false},
+	} {
+		if got := wordlist.Has(tt.list, tt.word); got != tt.want {
+			t.Errorf("Has(%q, %q) = %t", tt.list, tt.word, got)
+		}
+	}
+}

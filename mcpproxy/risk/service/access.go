@@ -3,14 +3,14 @@ package service
 import "strings"
 
 // hasWords reports whether the name of a tool has one of the words.
-type hasWords func(words ...string) bool
+type hasWords func(list string) bool
 
 // readsSecret reports whether a tool that reads gives out a secret, and not what is known
 // of it.
 func readsSecret(has hasWords) bool {
-	return has("get", "read", "retrieve", "fetch", "show", "reveal", "view", "export", "decrypt", "download") &&
-		has("secret", "secrets", "password", "passwords", "credential", "credentials", "kubeconfig") &&
-		!has("scanning", "scan", "alert", "alerts", "metadata", "policy", "policies", "names", "rotation", "expiry", "expiration", "audit", "strength", "requirements", "status", "count", "health", "docs")
+	return has("get read retrieve fetch show reveal view export decrypt download") &&
+		has("secret secrets password passwords credential credentials kubeconfig") &&
+		!has("scanning scan alert alerts metadata policy policies names rotation expiry expiration audit strength requirements status count health docs")
 }
 
 // namesSecret reports whether arguments name the secrets of a cluster as what is read.
@@ -27,17 +27,17 @@ func namesSecret(arguments []byte) (found bool) {
 // makesAccess reports whether a tool makes an account of a database, a key with which one
 // can be used, a password, or what the pipelines of a repository run with.
 func makesAccess(has hasWords, database bool) bool {
-	makes := has("create", "add", "set", "generate", "issue", "mint", "new", "update", "change", "reset", "upsert")
-	return makes && (database && has("user", "users", "login", "grant") ||
-		has("api", "access", "personal", "account", "pat") && has("key", "keys", "token", "tokens", "pat") && !has("update", "set") ||
-		has("password", "passwords") && has("set", "change", "reset", "update") && !has("policy", "policies", "hint", "field") ||
-		has("variable", "variables") && has("repo", "repository", "project", "group", "org", "organization", "actions", "pipeline", "ci", "workflow"))
+	makes := has("create add set generate issue mint new update change reset upsert")
+	return makes && (database && has("user users login grant") ||
+		has("api access personal account pat") && has("key keys token tokens pat") && !has("update set") ||
+		has("password passwords") && has("set change reset update") && !has("policy policies hint field") ||
+		has("variable variables") && has("repo repository project group org organization actions pipeline ci workflow"))
 }
 
 // isNetwork reports whether a tool changes from where something can be reached.
 func isNetwork(has hasWords) bool {
-	return !has("egress", "outbound", "route", "routes") &&
-		(has("firewall", "ingress", "inbound", "cidr", "nsg", "allowlist", "whitelist", "ipallowlist") || has("security") && has("group", "groups", "rule", "rules") || has("access", "allowed", "trusted", "authorized") && has("list", "ip", "ips", "network", "networks"))
+	return !has("egress outbound route routes") &&
+		(has("firewall ingress inbound cidr nsg allowlist whitelist ipallowlist") || has("security") && has("group groups rule rules") || has("access allowed trusted authorized") && has("list ip ips network networks"))
 }
 
 // opensToAll reports whether arguments let all addresses in, elsewhere than to a site on the
@@ -68,9 +68,9 @@ func opensToAll(arguments []byte) bool {
 // weakens reports whether a tool turns off the second factor of an account, or what records
 // or prevents.
 func weakens(has hasWords) bool {
-	return has("disable", "reset", "remove", "deactivate", "delete", "unenroll", "bypass") && has("mfa", "2fa", "totp", "twofactor") ||
-		has("disable", "stop", "deactivate", "off", "delete", "bypass", "uninstall") &&
-			(has("cloudtrail", "guardduty", "antivirus", "edr", "auditing", "waf", "flowlogs") || has("audit") && has("log", "logs", "logging", "trail") || has("logging") || has("firewall") && !has("rule", "rules", "policy", "group", "list"))
+	return has("disable reset remove deactivate delete unenroll bypass") && has("mfa 2fa totp twofactor") ||
+		has("disable stop deactivate off delete bypass uninstall") &&
+			(has("cloudtrail guardduty antivirus edr auditing waf flowlogs") || has("audit") && has("log logs logging trail") || has("logging") || has("firewall") && !has("rule rules policy group list"))
 }
 
 // interpreterOf returns how a shell would run the code that a tool runs, "" for none. Code
@@ -78,11 +78,11 @@ func weakens(has hasWords) bool {
 // by their names.
 func interpreterOf(has hasWords) string {
 	switch {
-	case has("review", "lint", "format", "analyze", "analyse", "explain", "generate", "search", "sample", "samples", "docs", "complete", "scan", "check", "validate"):
+	case has("review lint format analyze analyse explain generate search sample samples docs complete scan check validate"):
 		return "" // it reads code
-	case has("browser", "page", "tab", "devtools", "puppeteer", "playwright", "chrome", "shell", "bash", "sql", "powershell"):
+	case has("browser page tab devtools puppeteer playwright chrome shell bash sql powershell"):
 		return "" // a page has no files, and a shell is what else is looked for
-	case has("javascript", "js", "node", "nodejs", "deno", "bun", "typescript", "ts"):
+	case has("javascript js node nodejs deno bun typescript ts"):
 		return "node -e"
 	case has("ruby"):
 		return "ruby -e"
@@ -90,7 +90,7 @@ func interpreterOf(has hasWords) string {
 		return "perl -e"
 	case has("php"):
 		return "php -r"
-	case has("python", "python3", "ipython", "jupyter", "notebook", "cell", "repl", "blender", "code", "interpreter"):
+	case has("python python3 ipython jupyter notebook cell repl blender code interpreter"):
 		return "python3 -c"
 	}
 	return ""

@@ -3,6 +3,8 @@ package service
 import (
 	"slices"
 	"strings"
+
+	"auditproxy/internal/wordlist"
 )
 
 // An Access is what the name of a tool says that it does.
@@ -47,49 +49,49 @@ type Tool struct {
 
 // New returns what a tool is whose name has these words.
 func New(words []string, access Access) (t Tool) {
-	has := func(list ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(list, w) })
+	has := func(list string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return wordlist.Has(list, w) })
 	}
 	t.Program = programOf(words)
-	t.Database = has("sql", "db", "database", "pg", "postgres", "postgresql", "mysql", "mariadb", "sqlite", "clickhouse", "bigquery", "snowflake", "duckdb", "mssql", "sqlserver", "redshift", "cockroach", "trino")
-	t.Queries = has("query", "queries") && !has("docs", "documentation", "library", "knowledge", "web", "search", "graphql", "promql", "logs", "metrics")
-	t.Graph = has("cypher", "neo4j", "memgraph", "falkordb")
+	t.Database = has("sql db database pg postgres postgresql mysql mariadb sqlite clickhouse bigquery snowflake duckdb mssql sqlserver redshift cockroach trino")
+	t.Queries = has("query queries") && !has("docs documentation library knowledge web search graphql promql logs metrics")
+	t.Graph = has("cypher neo4j memgraph falkordb")
 	if access == Changes {
 		t.Code = interpreterOf(has)
 	}
-	t.mongo = has("mongo", "mongodb")
-	t.page = has("browser", "page", "playwright", "puppeteer", "chrome", "devtools", "tab") && has("evaluate", "eval", "script", "javascript", "js", "code")
-	t.requests = has("request", "http", "https", "rest", "api", "curl", "fetch", "elasticsearch", "opensearch")
-	t.cloud = has("aws", "boto", "boto3")
-	t.many = has("many") && has("delete", "remove", "update", "replace")
-	t.drops = has("drop", "truncate") && has("collection", "database", "table", "index", "indexes", "schema", "keyspace") ||
-		has("delete") && has("index", "indices", "database", "table", "schema", "keyspace") && !has("row", "rows", "record", "records", "column", "comment", "page", "entry")
+	t.mongo = has("mongo mongodb")
+	t.page = has("browser page playwright puppeteer chrome devtools tab") && has("evaluate eval script javascript js code")
+	t.requests = has("request http https rest api curl fetch elasticsearch opensearch")
+	t.cloud = has("aws boto boto3")
+	t.many = has("many") && has("delete remove update replace")
+	t.drops = has("drop truncate") && has("collection database table index indexes schema keyspace") ||
+		has("delete") && has("index indices database table schema keyspace") && !has("row rows record records column comment page entry")
 	t.weakens = access != Reads && weakens(has)
 	if access == Reads {
 		t.secrets = readsSecret(has)
-		t.objects = has("resource", "resources", "kubectl", "kubernetes", "k8s", "object", "objects") && !has("list")
+		t.objects = has("resource resources kubectl kubernetes k8s object objects") && !has("list")
 		return t
 	}
 	t.operation = operationOf(words)
-	t.protects = has("protection", "protections") && has("branch", "branches", "tag", "repository", "repo", "deployment", "environment") || has("ruleset", "rulesets")
-	t.scales = has("scale", "resize", "replicas", "autoscaling", "scaling")
+	t.protects = has("protection protections") && has("branch branches tag repository repo deployment environment") || has("ruleset rulesets")
+	t.scales = has("scale resize replicas autoscaling scaling")
 	if access != Changes {
 		return t // to delete or to list them is something else
 	}
-	repository := has("repo", "repos", "repository", "repositories", "org", "organization", "project", "actions", "codespaces", "dependabot", "environment", "team")
-	makes := has("create", "add", "set", "update", "register", "put", "insert", "enable", "configure", "grant", "new")
-	t.grants = has("collaborator", "collaborators") || has("deploy", "ssh") && has("key", "keys") ||
-		repository && has("secret", "secrets", "webhook", "webhooks", "hook", "member", "members", "membership", "memberships", "transfer") ||
-		makes && has("webhook", "webhooks") || (makes || has("mailbox", "gmail", "calendar")) && has("delegate", "delegates", "delegation") ||
-		has("invite", "invitation", "invitations") && (has("external", "guest", "outside") || has("shared") && has("conversation", "conversations", "channel") ||
-			has("user", "users", "member", "members", "org", "organization", "workspace", "team", "people") && !has("channel", "event", "meeting", "calendar", "chat", "conversation", "conversations"))
+	repository := has("repo repos repository repositories org organization project actions codespaces dependabot environment team")
+	makes := has("create add set update register put insert enable configure grant new")
+	t.grants = has("collaborator collaborators") || has("deploy ssh") && has("key keys") ||
+		repository && has("secret secrets webhook webhooks hook member members membership memberships transfer") ||
+		makes && has("webhook webhooks") || (makes || has("mailbox gmail calendar")) && has("delegate delegates delegation") ||
+		has("invite invitation invitations") && (has("external guest outside") || has("shared") && has("conversation conversations channel") ||
+			has("user users member members org organization workspace team people") && !has("channel event meeting calendar chat conversation conversations"))
 	t.grants = t.grants || makesAccess(has, t.Database || t.mongo || has("atlas"))
 	t.network = makes && isNetwork(has)
-	t.forwards = makes && has("forwarding", "autoforward", "autoforwarding")
-	t.rules = has("rule", "rules", "filter", "filters", "forward", "forwarding", "mailbox", "sieve", "vacation")
-	t.shares = has("update", "edit", "modify", "set", "change", "patch") && has("repo", "repository", "project", "bucket", "dataset", "database", "instance", "gist", "visibility")
-	t.grantees = has("share", "sharing", "permission", "permissions", "acl", "acls", "access", "iam", "policy", "grant") && !has("network", "approval", "retention") || t.shares
-	t.moves = has("ref", "reference", "branch")
+	t.forwards = makes && has("forwarding autoforward autoforwarding")
+	t.rules = has("rule rules filter filters forward forwarding mailbox sieve vacation")
+	t.shares = has("update edit modify set change patch") && has("repo repository project bucket dataset database instance gist visibility")
+	t.grantees = has("share sharing permission permissions acl acls access iam policy grant") && !has("network approval retention") || t.shares
+	t.moves = has("ref reference branch")
 	return t
 }
 
