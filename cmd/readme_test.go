@@ -65,6 +65,21 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// TestChangelog checks that no merge has left an entry twice, wrapped in two ways.
+func TestChangelog(t *testing.T) {
+	seen := map[string]bool{}
+	for _, entry := range regexp.MustCompile(`\n(?:\* |## )`).Split(readFile(t, "../CHANGELOG.md"), -1) {
+		if words := strings.Join(strings.Fields(entry), " "); seen[words] {
+			t.Errorf("CHANGELOG.md has an entry twice: %.60s…", words)
+		} else {
+			seen[words] = true
+		}
+	}
+	if len(seen) < 100 {
+		t.Errorf("CHANGELOG.md has %d entries, want at least 100: the pattern of this test no longer matches", len(seen))
+	}
+}
+
 // TestInstall runs the README's commands that install the programs, for a user who has
 // installed nothing before.
 func TestInstall(t *testing.T) {
