@@ -17,6 +17,7 @@ import (
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
 	"auditproxy/collector/export"
+	"auditproxy/collector/ingest"
 	"auditproxy/collector/retention"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +71,23 @@ func TestPrometheus(t *testing.T) {
 	image := strings.TrimPrefix(services["prometheus"].Image, "prom/prometheus:v")
 	if major, rest, _ := strings.Cut(image, "."); !strings.Contains(readFile(t, "../deploy/prometheus/go.mod"), "github.com/prometheus/prometheus v0."+major+pad(rest)+"\n") {
 		t.Errorf("the rules are not tested with the engine of Prometheus %s", image)
+	}
+}
+
+// TestDeadLettersDocument compares the reasons in docs/operations.md with those that the
+// program has, which are those of the metric that Prometheus watches.
+func TestDeadLettersDocument(t *testing.T) {
+	_, table, _ := strings.Cut(readFile(t, "../docs/operations.md"), "### Dead letters")
+	table, _, _ = strings.Cut(table, "\n#")
+	var words []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.+?`) \\| ").FindAllStringSubmatch(table, -1) {
+		words = append(words, strings.Split(strings.Trim(row[1], "`"), "`, `")...)
+	}
+	known := ingest.Reasons()
+	slices.Sort(words)
+	slices.Sort(known)
+	if !slices.Equal(words, known) {
+		t.Errorf("docs/operations.md has the reasons %q, the program %q", words, known)
 	}
 }
 

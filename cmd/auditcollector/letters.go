@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/letters"
@@ -35,7 +38,7 @@ func newListLettersCmd(a *app) *cobra.Command {
 		Short: "list dead letters; the exit code is 1 if there are any",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckFormat(format); err != nil {
+			if err := errors.Join(checkLetterFlags(f), cli.CheckFormat(format)); err != nil {
 				return err
 			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
@@ -55,6 +58,15 @@ func newListLettersCmd(a *app) *cobra.Command {
 
 func addLetterFlags(cmd *cobra.Command, f *store.LetterFilter) {
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "only those with this `word`")
+	cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(ingest.Reasons(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkLetterFlags refuses a reason that no letter can have: "none found" would read as good news.
+func checkLetterFlags(f store.LetterFilter) error {
+	if known := ingest.Reasons(); f.Reason != "" && !slices.Contains(known, f.Reason) {
+		return fmt.Errorf("--reason is %q, want %s", f.Reason, strings.Join(known, ", "))
+	}
+	return nil
 }
 
 func newShowLetterCmd(a *app) *cobra.Command {
@@ -86,6 +98,9 @@ func newReplayCmd(a *app) *cobra.Command {
 tables were changed. What is a record is stored among the others and its letter
 marked; the rest stays as it is. The exit code is 1 if some stay.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkLetterFlags(f); err != nil {
+				return err
+			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
 				erased := retention.NewErased(s.DB())
 				if err := erased.Load(ctx); err != nil {

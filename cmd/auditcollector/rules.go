@@ -121,8 +121,8 @@ nothing. The exit code is 1 if they find anything, 2 if a rule cannot be run.`,
 		Args:    someRules,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			age, err := cli.ParseDuration(since)
-			if err != nil {
-				return fmt.Errorf("--since %w", err)
+			if err != nil || age == 0 {
+				return fmt.Errorf("--since is %q, want a time such as 24h or 7d", since)
 			}
 			cfg, err := a.load()
 			if err != nil {

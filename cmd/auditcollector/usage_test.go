@@ -43,7 +43,10 @@ func TestUsage(t *testing.T) {
 		{"hold add --session= --reason x", "--session is empty: give it a value, or leave it out"},
 		{"verify --trust= --log=", "--log is empty: give it a value, or leave it out\n--trust is empty: give it a value, or leave it out"},
 		{"dead-letters replay --reason=", "--reason is empty: give it a value, or leave it out"},
+		{"dead-letters list --reason tenent --format xml", "--reason is \"tenent\", want tombstone, too_long, not_json, version, checksum, schema, key, tenant, ts, damaged, insert, erased\n--format is \"xml\", want text or json"},
+		{"dead-letters replay --reason tenent", "--reason is \"tenent\", want tombstone, too_long, not_json, version, checksum, schema, key, tenant, ts, damaged, insert, erased"},
 		{"export --output - --resume", "--resume needs --output and a file"},
+		{"rules test x --since 0", `--since is "0", want a time such as 24h or 7d`},
 		{"rules lst", `unknown command "lst" for auditcollector rules; did you mean "list"? see auditcollector rules --help`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 
 // Reasons returns the reasons that a dead letter can have.
 func Reasons() []string {
-	return []string{reasonTombstone, reasonTooLong, reasonNotJSON, reasonVersion, reasonChecksum, reasonSchema, reasonKey, reasonTenant, reasonTime, reasonDamaged, reasonInsert}
+	return []string{reasonTombstone, reasonTooLong, reasonNotJSON, reasonVersion, reasonChecksum, reasonSchema, reasonKey, reasonTenant, reasonTime, reasonDamaged, reasonInsert, reasonErased}
 }
 
 // clockSkew is the most that a host's clock may be ahead.

@@ -68,7 +68,7 @@ var spanUnits = map[string]time.Duration{
 
 // parseSpan is time.ParseDuration with those units, one of them at a time.
 func parseSpan(s string) (time.Duration, bool) {
-	if d, err := time.ParseDuration(s); err == nil {
+	if d, err := time.ParseDuration(s); err == nil && s != "0" && s[0] != '+' { // which could mean the epoch, or a time to come
 		return d, d >= 0
 	}
 	word := strings.TrimLeft(s, "0123456789")

@@ -40,7 +40,7 @@ func TestParseWhen(t *testing.T) {
 			t.Errorf("parseWhen(%q) = %s, %v, want %s", in, s, err, want)
 		}
 	}
-	for _, in := range []string{"", "soon", "-", "--1h", "-1", "1", "d ago", "-d", "-99999999w", "5 ago", "5 moons ago", "minutes ago", "5  days ago", "25:00", "2026-13-01", "2026-11-20 8 o'clock"} {
+	for _, in := range []string{"", "soon", "-", "--1h", "-1", "1", "0", "-0", "+0", "+1h", "0 ago", "d ago", "-d", "-99999999w", "5 ago", "5 moons ago", "minutes ago", "5  days ago", "25:00", "2026-13-01", "2026-11-20 8 o'clock"} {
 		if got, err := ParseTime(in, now); err == nil {
 			t.Errorf("parseWhen(%q) = %v", in, got)
 		}
