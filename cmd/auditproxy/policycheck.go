@@ -20,14 +20,15 @@ import (
 )
 
 const policyCheckLong = `Print what a policy says: its dialect, its tools and rules, and what it leaves
-open. Warnings name rules that have no effect.
+open. Warnings name rules that have no effect, and say where no call would pass.
 
 If there is a spool, the policy is compared with the tools that it has seen: those
 that were called, and those that servers listed. Warnings name tools that are not
 among them, and conditions on arguments that no recorded call had.
 
 The exit code is 1 if the policy does not load, with all problems, their lines and
-columns, and 2 if it cannot be read, or not be compared with the spool.`
+columns, which --format json has as "problems". It is 2 if the policy cannot be
+read, or not be compared with the spool.`
 
 func newPolicyCheckCmd(a *app) *cobra.Command {
 	var o replay.Flags
@@ -59,6 +60,12 @@ type checked struct {
 	Compared *compared `json:"compared,omitempty"` // nil without a spool to compare with
 }
 
+// A refused policy is what check prints of one that does not load.
+type refused struct {
+	Problems []policy.Problem `json:"problems"`
+	More     int              `json:"more,omitempty"` // problems beyond those
+}
+
 // compared is what a policy was compared with.
 type compared struct {
 	Tools int   `json:"tools"`
@@ -69,6 +76,9 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 	l, err := gate.LoadNamed(file, risk.Config{})
 	var bad *policy.Error
 	if errors.As(err, &bad) {
+		if asJSON {
+			err = errors.Join(err, terminal.PrintJSON(a.stdout, refused{bad.Problems, bad.More}))
+		}
 		return cli.ExitError{Code: cli.ExitFound, Err: err}
 	}
 	if err != nil {

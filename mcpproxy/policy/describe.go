@@ -69,11 +69,11 @@ type RuleListing struct {
 // Describe lists what p says. seen are the tools of the servers that it is for,
 // if they are known: names and paths that match none of them are warnings.
 func (p *Policy) Describe(seen []Seen) Listing {
-	l := Listing{Dialect: p.Dialect, Hash: p.Hash, Mode: p.Mode, Approval: p.Approval, Default: "deny"}
+	l := Listing{Dialect: p.Dialect, Hash: p.Hash, Mode: p.Mode, Approval: p.Approval, Default: "deny", Tools: []ToolListing{}, Open: []string{}}
 	if p.allow {
 		l.Default = "allow"
 	}
-	l.Warnings = slices.Clone(p.warnings)
+	l.Warnings = append([]Problem{}, p.warnings...)
 	for _, name := range sorted(p.tools) {
 		l.Tools = append(l.Tools, describeTool(name, p.of(name), p.specs[name]))
 	}
@@ -91,6 +91,7 @@ func (p *Policy) Describe(seen []Seen) Listing {
 	if len(seen) > 0 {
 		p.compare(&l, seen)
 	}
+	p.closed(&l, seen)
 	p.open(&l, seen)
 	sortByPosition(l.Warnings)
 	return l
@@ -358,6 +359,24 @@ func (p *Policy) compare(l *Listing, seen []Seen) {
 		for _, ls := range s.limits {
 			check(name, ls.node, ls.from)
 		}
+	}
+}
+
+// closed warns of a policy that lets no call pass: of the tools that were seen, or else
+// of those that it names and all others.
+func (p *Policy) closed(l *Listing, seen []Seen) {
+	names, text := append(sorted(p.tools), ""), "every call is denied: allow the tools that are needed"
+	if len(seen) > 0 {
+		names, text = nil, "every call of a tool that was seen is denied: allow the tools that are needed"
+		for _, s := range seen {
+			names = append(names, s.Name)
+		}
+	}
+	if !slices.ContainsFunc(names, func(name string) bool {
+		action := describeTool(name, p.of(name), p.specs[name]).Action
+		return action == Allow.String() || action == AskFirst.String()
+	}) {
+		l.Warnings = append(l.Warnings, Problem{1, 1, text})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -89,9 +90,16 @@ var upstreams = []string{"", "ok", "rpc_error", "is_error", "none"}
 func readCall(line []byte) (c call, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
-	switch err := d.Decode(&c); {
+	err = d.Decode(&c)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		want := map[reflect.Kind]string{reflect.String: "a text", reflect.Int64: "a whole number"}[kind.Type.Kind()]
+		return c, fmt.Errorf("%s is of the type %s, want %s", kind.Field, kind.Value, want)
+	case kind != nil:
+		return c, fmt.Errorf("want one JSON object with tool and arguments, got the type %s", kind.Value)
 	case err != nil:
-		return c, fmt.Errorf("want one JSON object with tool and arguments: %w", err)
+		return c, fmt.Errorf("want one JSON object with tool and arguments: %s", strings.TrimPrefix(err.Error(), "json: "))
 	case d.More():
 		return c, errors.New("want one JSON object on a line")
 	case c.Tool == "":

@@ -74,3 +74,22 @@ func TestEvalAmbiguous(t *testing.T) {
 		}
 	}
 }
+
+// TestEvalMistakes reads lines that are not calls: each error is in the words of the
+// input.
+func TestEvalMistakes(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"tool":5}`:                   "tool is of the type number, want a text",
+		`{"tool":"a","at_ms":"x"}`:     "at_ms is of the type string, want a whole number",
+		`{"tool":"a","at_ms":1.5}`:     "at_ms is of the type number 1.5, want a whole number",
+		`[]`:                           "want one JSON object with tool and arguments, got the type array",
+		`"send_keys"`:                  "want one JSON object with tool and arguments, got the type string",
+		`{"tool":"a","argumentz":{}}`:  `want one JSON object with tool and arguments: unknown field "argumentz"`,
+		`{"tool":"a","arguments":{"a"`: "want one JSON object with tool and arguments: unexpected EOF",
+	} {
+		err := Eval(strings.NewReader(line+"\n"), Loaded{}, wire.IsAmbiguous, nil)
+		if want = "reading call 1: " + want; err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", line, err, want)
+		}
+	}
+}
