@@ -61,7 +61,7 @@ func newQueryCmd(a *app) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "table", "table, json or csv")
+	cli.AddFormats(cmd, &format, "table", "json", "csv")
 	return cmd
 }
 

@@ -33,7 +33,7 @@ func TestQuery(t *testing.T) {
 			stdout: "a,b,t,d,n,l,m,tu,u,f,fs,big,ok,nn\n1,\"x\n\x1b\u202e漢,\"\"\",2026-11-21T10:00:00.500000Z,2026-01-02,,\"[1,null]\",\"{\"\"k\"\":1.5}\",\"{\"\"p\"\":1,\"\"q\"\":\"\"y\"\"}\",01a1ffa2-ef06-7531-984c-e556a3c10f58,,\xff\x01,18446744073709551615,true,3\n"}},
 		{"values in others", []string{"--format", "json", within}, result{
 			stdout: `{"b":["\\xff"],"k":{"\\xfe":"a"},"d":["2026-01-02"],"tu":["2026-01-02","2026-01-02T03:04:05Z",1],"named":{"a":"2026-01-02","bc":["2026-01-02T03:04:05.000Z"]},"m":{"2026-01-02":"2026-01-03"},"f":{"-inf":2,"nan":1},"lc":["x,y("],"e":["a,("],"v":"2026-01-02","vn":null}` + "\n"}},
-		{"a type that cannot be printed", []string{"--format", "json", `SELECT [CAST('{"a":1}', 'JSON')] AS j`}, result{code: cli.ExitUnclear, stderr: "auditcollector: printing column \"j\": type JSON is not supported: convert it with toString\n"}},
+		{"a type that cannot be printed", []string{"--json", `SELECT [CAST('{"a":1}', 'JSON')] AS j`}, result{code: cli.ExitUnclear, stderr: "auditcollector: printing column \"j\": type JSON is not supported: convert it with toString\n"}},
 		{"and its text", []string{"--format", "json", `SELECT toString(CAST('{"a":1}', 'JSON')) AS j`}, result{stdout: `{"j":"{\"a\":1}"}` + "\n"}},
 		{"the records' database", []string{"SELECT count() AS n FROM events"}, result{stdout: "n\n0\n"}},
 		{"no rows", []string{"--format", "json", "SELECT * FROM events"}, result{}},

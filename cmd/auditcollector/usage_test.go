@@ -41,6 +41,7 @@ func TestUsage(t *testing.T) {
 		{"export --when= --since= --until= --output=", "--since is empty: give it a value, or leave it out\n--until is empty: give it a value, or leave it out\n--when is empty: give it a value, or leave it out\n--output is empty: give it a value, or leave it out"},
 		{"export --when= --since 1h --until 2h", "--when is empty: give it a value, or leave it out\n--until is before --since"},
 		{"hold add --session= --reason x", "--session is empty: give it a value, or leave it out"},
+		{"verify --session 01a2", `--session is "01a2", want the whole id of a session`},
 		{"verify --trust= --log=", "--log is empty: give it a value, or leave it out\n--trust is empty: give it a value, or leave it out"},
 		{"dead-letters replay --reason=", "--reason is empty: give it a value, or leave it out"},
 		{"dead-letters list --reason tenent --format xml", "--reason is \"tenent\", want tombstone, too_long, not_json, version, checksum, schema, key, tenant, ts, damaged, insert, erased\n--format is \"xml\", want text or json"},

@@ -13,6 +13,7 @@ import (
 	"auditproxy/collector/store"
 	"auditproxy/schemas/evidence/verify"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
 
@@ -57,6 +58,9 @@ func newVerifyCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckFormat(o.format); err != nil {
 				return err
+			}
+			if _, err := uuid.Parse(o.session); o.session != "" && err != nil {
+				return fmt.Errorf("--session is %q, want the whole id of a session", o.session)
 			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error { return a.verify(ctx, cfg, s, o) })
 		},
@@ -123,9 +127,9 @@ func (a *app) keepKeys(file string, checker *verify.Checker) error {
 	if err != nil {
 		return err
 	}
-	hosts, changed, err := evidencereport.Keep(file, checker.Unknown())
-	for _, change := range changed {
-		fmt.Fprintln(a.stderr, terminal.EscapeMessage("auditcollector: "+change.Error()))
+	hosts, said, err := evidencereport.Keep(file, checker.Unknown())
+	for _, text := range said {
+		fmt.Fprintln(a.stderr, terminal.EscapeMessage("auditcollector: "+text))
 	}
 	checker.Trust(hosts...)
 	return err

@@ -236,6 +236,7 @@ func TestVerifyTrust(t *testing.T) {
 	export, whole := f.export(t, append(slices.Clone(f.sessions), running)), len(f.sessions)
 	home := t.TempDir()
 	kept := filepath.Join(home, "kept")
+	trusting := fmt.Sprintf("stderr:\nauditproxy: trusting host %s from now on, its first use, by %q: compare it with auditproxy evidence key on that host\n", f.host.Key, kept)
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -244,7 +245,7 @@ func TestVerifyTrust(t *testing.T) {
 	}{
 		{"a trust file", []string{"--trust", f.trust}, []string{"host build-7   sessions 6   records ", "incomplete  " + running.ID + "  running, verified through 12 of "}, "0"},
 		{"no trust file", nil, []string{"unknown_key 6 sessions: host " + f.host.Key, "exit 2"}, "2"},
-		{"first use", []string{"--trust", kept, "--trust-on-first-use"}, []string{"incomplete"}, "0"},
+		{"first use", []string{"--trust", kept, "--trust-on-first-use"}, []string{"incomplete", trusting}, "0"},
 		{"second use", []string{"--trust", kept, "--trust-on-first-use"}, []string{"incomplete"}, "0"},
 		{"the kept file", []string{"--trust", kept}, []string{"incomplete"}, "0"},
 		{"a checkpoint of a session that is here", []string{"--trust", f.trust, "--checkpoint", f.write(t, "one", f.sessions[1].Checkpoints()[1])}, []string{"incomplete"}, "0"},
@@ -260,7 +261,7 @@ func TestVerifyTrust(t *testing.T) {
 					t.Errorf("%q is missing in\n%s", want, out)
 				}
 			}
-			if !strings.HasSuffix(out, "exit "+tt.exit+"\n") {
+			if !strings.HasSuffix(strings.TrimSuffix(out, trusting), "exit "+tt.exit+"\n") {
 				t.Errorf("want exit %s:\n%s", tt.exit, out)
 			}
 		})

@@ -134,9 +134,9 @@ func (a *app) keepKeys(file string) (func([]string) ([]string, error), error) {
 		return nil, err
 	}
 	return func(found []string) ([]string, error) {
-		hosts, changed, err := evidencereport.Keep(file, found)
-		for _, change := range changed {
-			a.say(change)
+		hosts, said, err := evidencereport.Keep(file, found)
+		for _, text := range said {
+			a.say(errors.New(text))
 		}
 		return hosts, err
 	}, nil

@@ -3,15 +3,23 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
 // AddFormat adds --format to a command that scripts may read, and --json for short.
 func AddFormat(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVar(format, "format", "text", "`form` of the output: text or json")
+	AddFormats(cmd, format, "text", "json")
+}
+
+// AddFormats adds --format with these forms, of which the first is the default and one
+// json, and --json for short.
+func AddFormats(cmd *cobra.Command, format *string, forms ...string) {
+	last := len(forms) - 1
+	cmd.Flags().StringVar(format, "format", forms[0], "`form` of the output: "+strings.Join(forms[:last], ", ")+" or "+forms[last])
 	cmd.Flags().VarPF(asJSON{format}, "json", "", "the same as --format json").NoOptDefVal = "true"
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // asJSON is --json, as a flag that sets another one's variable.

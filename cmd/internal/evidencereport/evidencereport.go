@@ -93,10 +93,15 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 	if n := unreadable - maxUnreadable; n > 0 {
 		out = append(out, p.Line(string(verify.Unreadable), "", terminal.Count(n, "more session")+"; --format json names each")...)
 	}
+	unknown := false
 	for _, h := range r.Hosts {
 		if h.Key != "" && !h.Trusted && h.Sessions > 0 {
 			out = append(out, p.Line(string(verify.Unknown), "", fmt.Sprintf("%s: host %s", terminal.Count(int(h.Sessions), "session"), h.Key))...)
+			unknown = true
 		}
+	}
+	if unknown {
+		out = append(out, p.Line("note", "", "compare a key with auditproxy evidence key on its host, then put \"host KEY\" as a line into a file for --trust")...)
 	}
 	for _, line := range more {
 		out = append(out, line...)

@@ -114,9 +114,9 @@ func KeysFile(named, configHome, program string) (string, error) {
 }
 
 // Keep trusts keys on first use. It adds those of hosts that the trust file, which
-// may be missing, has no key of, and returns all hosts' keys in it. Each key of a host
-// that has another one there is in changed.
-func Keep(name string, found []string) (hosts []string, changed []error, err error) {
+// may be missing, has no key of, and returns all hosts' keys in it. It says which keys it
+// added, and which are of a host that has another one there.
+func Keep(name string, found []string) (hosts, said []string, err error) {
 	trust, err := ReadTrust(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = os.MkdirAll(filepath.Dir(name), 0o700)
@@ -133,19 +133,20 @@ func Keep(name string, found []string) (hosts []string, changed []error, err err
 		switch {
 		case slices.Contains(trust.Hosts, key):
 		case has[hostOf(key)]:
-			changed = append(changed, fmt.Errorf("%q has another key of this host than %s: ask its owner whether the key was replaced; if it was, add the line \"host %[2]s\" to the file", name, key))
+			said = append(said, fmt.Sprintf("%q has another key of this host than %s: ask its owner whether the key was replaced; if it was, add the line \"host %[2]s\" to the file", name, key))
 		default:
 			trust.Hosts = append(trust.Hosts, key)
 			lines.WriteString("host " + key + "\n")
+			said = append(said, fmt.Sprintf("trusting host %s from now on, its first use, by %q: compare it with auditproxy evidence key on that host", key, name))
 		}
 	}
 	if lines.Len() == 0 {
-		return trust.Hosts, changed, nil
+		return trust.Hosts, said, nil
 	}
 	if err := appendTo(name, lines.String()); err != nil {
 		return nil, nil, fmt.Errorf("keeping keys: %w", err)
 	}
-	return trust.Hosts, changed, nil
+	return trust.Hosts, said, nil
 }
 
 func hostOf(key string) string {
