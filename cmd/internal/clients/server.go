@@ -140,6 +140,9 @@ func parseServers(data []byte, self string) ([]server, error) {
 	}
 	v, err := hujson.Parse(src)
 	if err != nil {
+		if _, err := hujson.Parse(append(src, "null"...)); err == nil { // as clients leave it that have no servers
+			return nil, nil
+		}
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	root, ok := v.Value.(*hujson.Object)

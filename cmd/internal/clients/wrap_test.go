@@ -160,7 +160,8 @@ func TestParseServersSaysWhere(t *testing.T) {
 		name, in, want string
 	}{
 		{"a comma too few", "{\n  \"a\": 1\n  \"b\": 2\n}", "line 3, column 3: invalid character '\"' after object value (expecting ',' or '}')"},
-		{"nothing at all", "", "line 2, column 1: parsing value: unexpected EOF"},
+		{"an end too early", "{", "line 2, column 1: parsing value: unexpected EOF"},
+		{"a comment without an end", "/* x", "line 1, column 1: parsing comment: unexpected EOF"},
 		{"a list", "[]", "not a JSON object"},
 		{"text after the end", "{} {}", "line 1, column 4: invalid character '{' after top-level value"},
 	} {
@@ -169,6 +170,15 @@ func TestParseServersSaysWhere(t *testing.T) {
 				t.Errorf("parseServers(%q) = %v, want %s", tt.in, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestBlankFile reads files as clients leave them that have no servers.
+func TestBlankFile(t *testing.T) {
+	for _, in := range []string{"", " \r\n\t", "\ufeff", "// none yet", "/* none */ \n// yet\n"} {
+		if servers, err := parseServers([]byte(in), ""); servers != nil || err != nil {
+			t.Errorf("parseServers(%q) = %v, %v, want no servers", in, servers, err)
+		}
 	}
 }
 
