@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,7 +95,9 @@ func (a *app) flaws(cfg config, problem error, s clients.Server) []flaw {
 // dryLaunch returns what a client starts, or why that ends.
 func (a *app) dryLaunch(cfg config, s clients.Server) (launch, error) {
 	env := s.Environ(a.env)
-	if err := findCommand(s.Command, env); err != nil {
+	if err := findCommand(s.Command, env); errors.Is(err, fs.ErrNotExist) {
+		return launch{}, fmt.Errorf("%w: if auditproxy was moved, unwrap the server and wrap it again", cannotStart(s.Command, err))
+	} else if err != nil {
 		return launch{}, cannotStart(s.Command, err)
 	}
 	b := &app{env: env, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, systemConfig: a.systemConfig, systemUID: a.systemUID}
