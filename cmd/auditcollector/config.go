@@ -126,7 +126,7 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "evidence.trust_file", Kind: cli.Path, Usage: "file with the keys that this verification trusts; none: only those of the spools of spool.dirs"},
 		},
 		[]cli.Key{
-			{Name: "metrics.listen", Kind: cli.Text, Default: "127.0.0.1:8687", Usage: "host:port of /metrics, /healthz and /readyz; none: no port"},
+			{Name: "metrics.listen", Kind: cli.Text, Default: "127.0.0.1:8687", Usage: "host:port of /metrics, /healthz and /readyz; without a host on loopback; none: no port"},
 		}, cli.LogKeys)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
@@ -365,9 +364,9 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	if listen == "" {
 		return nil
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	l, err := cli.Listen(ctx, listen, "metrics.listen")
 	if err != nil {
-		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", cli.InUse(err, "metrics.listen"))}
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", err)}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -85,8 +83,8 @@ func (a *app) ship(ctx context.Context, follow bool, from, metrics string) error
 	sc := ship.Config{Dir: cfg.spoolDir, KeyFile: cfg.evidenceKeyFile, Sink: producer, Log: log, Stdout: a.stdout, Stderr: a.stderr}
 	if follow {
 		if metrics != "" {
-			if sc.Listener, err = listen(ctx, metrics); err != nil {
-				return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", cli.InUse(err, "--metrics-listen"))}
+			if sc.Listener, err = cli.Listen(ctx, metrics, "--metrics-listen"); err != nil {
+				return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", err)}
 			}
 			sc.Kafka = producer.Stats
 			log.Info("serving metrics", zap.Stringer("addr", sc.Listener.Addr()))
@@ -102,13 +100,4 @@ func (a *app) ship(ctx context.Context, follow bool, from, metrics string) error
 		return fmt.Errorf("shipping: %w", err)
 	}
 	return ship.Once(ctx, sc, since)
-}
-
-// listen listens at addr, on loopback unless it names a host.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("%q: want host:port", addr)
-	}
-	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
 }

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"syscall"
@@ -153,6 +156,16 @@ func (c *Checker) Password(name string) {
 	if c.Secret(name).Reveal() != "" && c.String(name+"_file") != "" {
 		c.Problem(name+"_file", "there is %s too: want one of them", name)
 	}
+}
+
+// Listen listens at the addr of a setting, on loopback unless it names a host.
+func Listen(ctx context.Context, addr, setting string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("%q: want host:port", addr)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
+	return l, InUse(err, setting)
 }
 
 // InUse says in an error about an address that is in use which setting chooses another.

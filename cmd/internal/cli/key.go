@@ -197,7 +197,7 @@ func (k Key) want() string {
 	case Size:
 		return "a size such as 512KiB, 32MB or 1GiB"
 	case Count:
-		return "a number such as 50000"
+		return "a whole number above 0, such as 50000"
 	default:
 		return "text; a number needs quotes"
 	}
@@ -350,7 +350,7 @@ func ParseSize(s string) (int64, error) {
 func parseCount(s string) (any, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 1 {
-		return nil, fmt.Errorf("is %q, want a number such as 50000", s)
+		return nil, fmt.Errorf("is %q, want a whole number above 0, such as 50000", s)
 	}
 	return n, nil
 }
