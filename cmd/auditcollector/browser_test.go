@@ -199,6 +199,25 @@ func (tb *tab) wide() []string {
 	})()`)
 }
 
+// broken returns the short words in tables that have a line end in them.
+func (tb *tab) broken() []string {
+	tb.t.Helper()
+	return eval[[]string](tb, `(() => {
+		const found = [], range = document.createRange();
+		for (const cell of document.querySelectorAll("table th, table td")) {
+			const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+			for (let text; text = texts.nextNode();) {
+				for (const word of text.data.matchAll(/[\w.…]{2,24}/g)) {
+					range.setStart(text, word.index);
+					range.setEnd(text, word.index + word[0].length);
+					if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) found.push(word[0]);
+				}
+			}
+		}
+		return found;
+	})()`)
+}
+
 // axe returns the accessibility problems of the page.
 func (tb *tab) axe(script string) []string {
 	tb.t.Helper()
@@ -342,6 +361,9 @@ func (s *site) testPages(t *testing.T) {
 					tb.show(width, scheme)
 					if wide := tb.wide(); len(wide) > 0 {
 						t.Errorf("at %d pixels it is wider than the window: %q", width, wide)
+					}
+					if broken := tb.broken(); len(broken) > 0 && width == 1280 {
+						t.Errorf("words with a line end in them: %q", broken)
 					}
 					if width == 390 && scheme == "dark" && tt.name == "session" {
 						tb.shoot("phone")

@@ -111,7 +111,7 @@ func (w *writer) tell(s story) (records int) {
 				place(r)
 				no++
 				r.CallNo, r.Tool, r.Tier, r.Args, r.Duration = no, st.tool, st.tier, audit.JSON(st.args), st.took+time.Duration(no%7)*time.Millisecond
-				r.Annotations, r.ToolHash = audit.JSON(fmt.Sprintf(`{"readOnlyHint":%t}`, st.tier == "readonly")), strings.Repeat("5e", 32)
+				r.Annotations, r.ToolHash = audit.JSON(fmt.Sprintf(`{"readOnlyHint":%t,"destructiveHint":%t,"idempotentHint":false,"openWorldHint":true}`, st.tier == "readonly", st.tier == "destructive")), strings.Repeat("5e", 32)
 				r.Forwarded, r.ArgsBytes, r.ResultBytes = true, int64(len(st.args)), 900
 				if st.errorType != "" {
 					r.Outcome, r.ErrorType = audit.OutcomeError, st.errorType
