@@ -274,6 +274,12 @@ func TestVerifyTrust(t *testing.T) {
 	if got := readFile(t, filepath.Join(home, ".config", "auditproxy", "trust")); got != evidencetest.Trust(f.host) {
 		t.Errorf("the kept keys are %q", got)
 	}
+	// A file needs no spool, nor what says where it is: in a job of an auditor that may be nothing.
+	var problem strings.Builder
+	a = &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &problem, env: []string{"AUDITPROXY_SPOOL_DIR=none"}}
+	if code := a.run(context.Background(), []string{"verify", "--file", export, "--trust", f.trust}); code != 0 {
+		t.Errorf("without a spool directory: exit %d, %s", code, &problem)
+	}
 	// A host's key that changes after its first use is not trusted.
 	other := evidencetest.NewHost("build-7", time.Now())
 	changed := f.export(t, []*evidencetest.Session{other.Session(evidencetest.Plan{Calls: 3})})

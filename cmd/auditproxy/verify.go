@@ -94,9 +94,12 @@ func (o *verifyOptions) check() error {
 }
 
 func (a *app) verify(cmd *cobra.Command, o verifyOptions) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
+	var cfg config
+	var err error
+	if o.file == "" { // which needs neither a spool nor a home directory
+		if cfg, err = a.load(); err != nil {
+			return err
+		}
 	}
 	vc := verify.Config{Dir: cfg.spoolDir, JSON: o.json, DamageOnly: o.damageOnly, Colour: a.colours(a.stdout), Stdout: a.stdout, Stderr: a.stderr}
 	if vc.Evidence, err = a.compareWith(o); err != nil {

@@ -24,7 +24,7 @@ const keyFile = "key"
 // return the same.
 func LoadKey(dir string) (key []byte, created bool, err error) {
 	if err := disk.MakeDirs(disk.Host(), dir); err != nil {
-		return nil, false, fmt.Errorf("loading digest key: %w", err)
+		return nil, false, fmt.Errorf("making spool directory %q: %w: name another one with spool.dir", dir, err)
 	}
 	if err := disk.CheckDir(disk.Host(), dir); err != nil {
 		return nil, false, fmt.Errorf("loading digest key: %w", err)
