@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func (a *app) export(ctx context.Context, c exportfile.Config) error {
 		if res.Without > 0 {
 			text += fmt.Sprintf(", %d without an event", res.Without)
 		}
-		fmt.Fprintf(a.stderr, "exported %s to %s\n", text, terminal.EscapeMessage(strings.Join(res.Files, ", ")))
+		fmt.Fprintf(a.stderr, "exported %s to %s\n", text, terminal.EscapeMessage(cmp.Or(strings.Join(res.Files, ", "), c.File)))
 	}
 	if !res.Upto.IsZero() {
 		say("records that arrived after %s are left out: a collector that died or is late can still add to them; export them in some minutes", res.Upto.UTC().Format(time.RFC3339))

@@ -140,6 +140,9 @@ func TestExport(t *testing.T) {
 	file, _ = export("table.parquet", 0, "--format", "parquet")
 	h.checkParquet(t, file, total)
 	pyarrowReads(t, file, hostile, total)
+	if r := h.run(t, "export", "--format", "parquet", "--output", file, "--resume"); r.code != 0 || !strings.Contains(r.stderr, "exported 0 records to "+file+"\n") {
+		t.Errorf("nothing to add: %+v", r)
+	}
 
 	for _, tt := range []struct {
 		args []string

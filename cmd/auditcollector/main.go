@@ -61,9 +61,9 @@ func newRootCmd(a *app) *cobra.Command {
 	root.Flags().SortFlags = false
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
-	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newRetainCmd(a), newHoldCmd(a), newEraseCmd(a), newVerifyCmd(a), newProveCmd(a), newEvidenceCmd(a), newQueryCmd(a), newExportCmd(a), newPolicyCmd(a), newReviewCmd(a), newRulesCmd(a), newReceiversCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
+	cli.CompleteFlags(root, a.keys)
 	cli.SetUsage(root, a.keys)
 	return root
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -58,6 +59,13 @@ func TestUsage(t *testing.T) {
 				t.Errorf("exit code %d, standard output %q, standard error %q,\nwant %d and %q", code, stdout.String(), stderr.String(), cli.ExitUnclear, want)
 			}
 		})
+	}
+	for args, want := range map[string]string{"hold remove ": ":4", "review link --as ": ":4", "query --format ": ":4", "rules check ": ":0", "export --output ": ":0", "prove --log ": ":0"} {
+		var stdout strings.Builder
+		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: io.Discard}
+		if code := a.run(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...)); code != 0 || !strings.HasSuffix(stdout.String(), want+"\n") {
+			t.Errorf("completing %q: exit code %d, %q, want %s: files only where a command takes some", args, code, stdout.String(), want)
+		}
 	}
 	for _, args := range []string{"", "--help", "dead-letters", "policy", "policy replay --help", "help run"} {
 		var stdout, stderr strings.Builder

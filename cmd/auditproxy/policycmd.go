@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -34,7 +35,7 @@ func refuseProxyPolicy(cmd *cobra.Command, _ []string) error {
 	switch {
 	case cmd.Flags().Lookup("policy") != nil:
 		instead = "use --policy"
-	case cmd.ValidArgsFunction != nil:
+	case strings.Contains(cmd.Use, "FILE"):
 		instead = "write the policy after the command: " + cmd.CommandPath() + " FILE"
 	}
 	return fmt.Errorf("--policy-file chooses the policy of proxies, not that of %s; %s", cmd.CommandPath(), instead)

@@ -28,9 +28,9 @@ const rootExample = `  auditproxy wrap                        wrap your clients'
 func newRootCmd(a *app) *cobra.Command {
 	root := newProxyCmd(a, a.wrapServer)
 	root.Short, root.Long, root.Example = "wrap an MCP server and keep a record of every call", rootLong, rootExample
-	cli.CompleteFlags(root, a.keys)
 	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newProveCmd(a), newVerifyProofCmd(a), newEvidenceCmd(a), newDigestCmd(a), newDoctorCmd(a), newRecoverCmd(a),
 		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), newPolicyCmd(a), newApprovalsCmd(a), cli.NewVersionCmd(a.stdout))
+	cli.CompleteFlags(root, a.keys)
 	cli.SetUsage(root, a.keys)
 	return root
 }

@@ -1,9 +1,14 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
 
 // CompleteFlags makes a shell offer the values of AddFlags' flags, on root and
-// its commands.
+// its commands, and files only where a command takes some.
 func CompleteFlags(root *cobra.Command, keys []Key) {
 	for _, k := range keys {
 		words, files := k.Choices, cobra.ShellCompDirectiveNoFileComp
@@ -15,5 +20,24 @@ func CompleteFlags(root *cobra.Command, keys []Key) {
 		}
 		// It fails for a key without a flag, which needs none.
 		_ = root.RegisterFlagCompletionFunc(k.Flag(), cobra.FixedCompletions(words, files))
+	}
+	for _, cmd := range root.Commands() {
+		completeFiles(cmd)
+	}
+}
+
+// completeFiles leaves the shell's own offer, which are files, to what the help calls
+// FILE or DIR.
+func completeFiles(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil && !strings.Contains(cmd.Use, "FILE") {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if name, _ := pflag.UnquoteUsage(f); name != "FILE" && name != "DIR" {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails where there are words to offer
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		completeFiles(sub)
 	}
 }
