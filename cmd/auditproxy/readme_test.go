@@ -24,6 +24,20 @@ func documents(t *testing.T) []string {
 	return append([]string{"../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md"}, pages...)
 }
 
+// TestReadmeLog compares the lines of the log in README.md with those that log prints.
+func TestReadmeLog(t *testing.T) {
+	printed := readFile(t, "testdata/log/short.txtar")
+	lines := regexp.MustCompile(`(?m)^ {4}([0-9:.-]{8,} .*)$`).FindAllStringSubmatch(readFile(t, "../../README.md"), -1)
+	for _, line := range lines {
+		if !strings.Contains(printed, "\n"+line[1]) {
+			t.Errorf("README.md has the line %q, which no line that log prints begins with", line[1])
+		}
+	}
+	if len(lines) == 0 {
+		t.Error("README.md has no line of the log: the pattern of this test no longer matches")
+	}
+}
+
 // TestDocuments runs the commands of the documents, each in their order and in
 // a home of its own with a client's configuration and the record of a call. It
 // also looks for the make targets, tests and files that they name.
