@@ -44,7 +44,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 	}
 	for i := 0; ; i++ {
 		run := i
+		lower := byte(0x20) // no capital is in the run
 		for i < len(text) && lex.Classes[text[i]]&lex.IsAlnum != 0 {
+			lower &= text[i]
 			i++
 		}
 		if n := i - run; n > 1 {
@@ -55,7 +57,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 			} else if n > 3 && text[run] <= '6' && (n == 4 || n >= formats.MinCard) && formats.StartsCard(text, run, i) {
 				hint |= lookCard
 			}
-			if n >= len("aKey") {
+			if lower == 0 {
 				if hump := prose.Hump(text, run, i); hump > 0 && prose.MayBeVariable(text, hump, i) {
 					kinds |= argv.ProseWord
 				}
