@@ -194,16 +194,7 @@ func (c *chain) repeats() bool {
 // pid has not read, where that is most (proc_pid_net(5)).
 func unread(t *testing.T, pid int) (most uint64) {
 	t.Helper()
-	own := map[string]bool{} // sockets
-	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range descriptors {
-		if name, err := os.Readlink(d); err == nil {
-			own[strings.TrimSuffix(strings.TrimPrefix(name, "socket:["), "]")] = true
-		}
-	}
+	own := sockets(t, pid)
 	type end struct{ local, remote, unread string }
 	var ends []end
 	mine := map[[2]string]bool{} // ports, as seen from the other end
@@ -233,6 +224,22 @@ func unread(t *testing.T, pid int) (most uint64) {
 		}
 	}
 	return most
+}
+
+// sockets returns the inodes of the sockets of pid (proc_pid_fd(5)).
+func sockets(t *testing.T, pid int) map[string]bool {
+	t.Helper()
+	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := map[string]bool{}
+	for _, d := range descriptors {
+		if name, err := os.Readlink(d); err == nil && strings.HasPrefix(name, "socket:[") {
+			own[strings.TrimSuffix(strings.TrimPrefix(name, "socket:["), "]")] = true
+		}
+	}
+	return own
 }
 
 func (c *chain) shipper(args ...string) *exec.Cmd {
@@ -324,11 +331,19 @@ func (g *group) kill(random *rand.Rand, n int) {
 	}
 }
 
-// leave makes the oldest member leave and another one join.
+// end ends a member, which may have been started a moment ago, and returns its exit code.
+// Before a program has connected it may not take the signal yet.
+func (g *group) end(m process) int {
+	g.t.Helper()
+	eventually(g.t, "the collector has connected", func() bool { return len(sockets(g.t, m.cmd.Process.Pid)) > 0 })
+	return m.end(syscall.SIGTERM)
+}
+
+// leave makes the first member leave and another one join.
 func (g *group) leave() {
 	g.t.Helper()
 	joined := g.join()
-	if code := g.members[0].end(syscall.SIGTERM); code != 0 {
+	if code := g.end(g.members[0]); code != 0 {
 		g.t.Errorf("a collector that leaves ends with %d:\n%s", code, g.members[0].stderr)
 	}
 	g.members = append(g.members[1:], joined)
@@ -338,7 +353,7 @@ func (g *group) leave() {
 func (g *group) disband() {
 	g.t.Helper()
 	for _, m := range g.members {
-		if code := m.end(syscall.SIGTERM); code != 0 {
+		if code := g.end(m); code != 0 {
 			g.t.Errorf("a collector of group %q ends with %d:\n%s", g.name, code, m.stderr)
 		}
 	}
