@@ -20,8 +20,8 @@ func (c *checker) directories(key string) []string {
 	return list
 }
 
-// apart finds a directory among the sessions of a spool: whatever is there is a session to
-// proxies and collectors.
+// apart finds a directory among the sessions of a spool: proxies and collectors take all
+// that is there for sessions.
 func (c *checker) apart(key, dir string, spools []string) {
 	for _, spool := range spools {
 		sessions := filepath.Join(spool, "sessions")

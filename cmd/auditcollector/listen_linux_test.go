@@ -10,7 +10,7 @@ import (
 )
 
 // TestMetricsStayHere serves metrics, which need no login, at an address without a host:
-// only on 127.0.0.1, so that it matters to nobody who listens at another address.
+// on 127.0.0.1 alone. A program that listens on the same port of another address proves it.
 func TestMetricsStayHere(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // one session.
 const (
 	ofSession = 100            // alerts of one rule in an hour that are sent
-	ofUser    = 10 * ofSession // of a host, whatever sessions they name
+	ofUser    = 10 * ofSession // of a user on a host, in all sessions
 	floodFor  = time.Hour
 	floodMost = 100_000 // alerts that are remembered; beyond, counting begins again
 )
