@@ -296,14 +296,14 @@ func TestClientsAnswerLate(t *testing.T) {
 			journal := filepath.Join(t.TempDir(), "journal")
 			r := c.start(t, script, peers, "asking", journal)
 			r.next("asked")
-			if f, err := os.OpenFile(pipe, os.O_WRONLY, 0); err != nil {
-				t.Error(err)
-			} else {
-				f.Close()
+			withdrawn, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
 			}
 			if _, err := io.WriteString(r.stdin, "\n"); err != nil {
 				t.Error(err)
 			}
+			withdrawn.Close() // not before: some SDKs end without the late answer
 			if l := r.next("answered"); l.Text != "too late" {
 				t.Errorf("the first call was answered with %q", l.Text)
 			}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 
 	"auditproxy/mcpproxy/approval"
@@ -135,12 +136,14 @@ func (a *asker) call(version string, m *message, p *params, line []byte) error {
 		os.Stdout.Write(elicitation.AppendInputRequired(nil, m.ID, &w.question))
 	}
 	if pipe := w.pipe(); pipe != "" {
-		if f, err := os.Open(pipe); err == nil { // when the test opens its other end
-			f.Close()
-		}
+		f, err := os.Open(pipe) // when the test opens its other end
 		os.Stdout.Write(elicitation.AppendCancel(nil, requestID(w), "Nobody answered."))
 		text(m.ID, "too late", true)
-		return nil
+		if err == nil {
+			io.Copy(io.Discard, f) // until the test closes its end
+			f.Close()
+		}
+		return err
 	}
 	a.asked = w
 	return nil
@@ -148,8 +151,9 @@ func (a *asker) call(version string, m *message, p *params, line []byte) error {
 
 func requestID(w *askedCall) string { return "auditproxy-" + w.question.ID }
 
-// pipe returns the argument of a call whose question is withdrawn: a named pipe
-// at which the server waits before it withdraws.
+// pipe returns the argument of a call whose question is withdrawn: a named pipe.
+// The server withdraws when its other end is opened, and reads on when that is
+// closed.
 func (w *askedCall) pipe() string {
 	var args struct{ TakenBack string }
 	if json.Unmarshal(w.params.Arguments, &args) != nil {
