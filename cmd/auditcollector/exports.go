@@ -120,7 +120,7 @@ func (cfg config) newStream(c stream.Config, spec receivers.Spec) (*stream.Write
 	case spec.Kafka != nil:
 		k := spec.Kafka
 		secure, tlsErr := cfg.receiverTLS(spec, k.TLS)
-		password, err := readSecret(k.PasswordFile)
+		password, err := cli.Renew(func() (string, error) { return readSecret(k.PasswordFile) }, cfg.receiverFailed(spec), k.PasswordFile)
 		if err := errors.Join(tlsErr, err); err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func (cfg config) newStream(c stream.Config, spec receivers.Spec) (*stream.Write
 		h := spec.HTTP
 		secure, tlsErr := cfg.receiverTLS(spec, h.TLS)
 		address, addressErr := readSecret(h.URLFile)
-		headers, err := readHeaders(h.HeadersFile)
+		headers, err := renewHeaders(h.HeadersFile, cfg.receiverFailed(spec))
 		if err := errors.Join(tlsErr, addressErr, err); err != nil {
 			return nil, err
 		}
@@ -151,12 +151,12 @@ func (cfg config) newStream(c stream.Config, spec receivers.Spec) (*stream.Write
 func (cfg config) newOTLP(spec receivers.Spec, getenv func(string) string) (*otlp.Receiver, error) {
 	t := spec.OTLP
 	secure, tlsErr := cfg.receiverTLS(spec, t.TLS)
-	headers, err := readHeaders(t.HeadersFile)
+	headers, err := renewHeaders(t.HeadersFile, cfg.receiverFailed(spec))
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, err
 	}
 	c := otlp.Config{Name: spec.Name, Arguments: spec.Arguments, Version: cli.Version(), Target: otlp.Target{
-		Endpoint: t.Endpoint, Protocol: t.Protocol, Headers: flat(headers), TLS: secure, Insecure: t.Insecure, Compression: t.Compression, Timeout: t.Timeout,
+		Endpoint: t.Endpoint, Protocol: t.Protocol, Headers: flat(headers()), CurrentHeaders: func() map[string]string { return flat(headers()) }, TLS: secure, Insecure: t.Insecure, Compression: t.Compression, Timeout: t.Timeout,
 	}}
 	for _, s := range t.Signals {
 		c.Signals = append(c.Signals, otlp.Signal(s))
@@ -166,7 +166,7 @@ func (cfg config) newOTLP(spec receivers.Spec, getenv func(string) string) (*otl
 
 func (cfg config) openOTLP(c otlp.Config, getenv func(string) string) (*otlp.Receiver, error) {
 	c, err := c.FromEnv(getenv, func(roots, cert, key string) (func() *tls.Config, error) {
-		return renewTLS(&cli.TLSFiles{CA: roots, Cert: cert, Key: key}, "", cfg.notRead)
+		return cli.RenewTLS(&cli.TLSFiles{CA: roots, Cert: cert, Key: key}, "", cfg.notRead)
 	})
 	if err != nil {
 		return nil, err
@@ -194,13 +194,13 @@ func (c config) otlpReceiver(getenv func(string) string) (receiver.Receiver, err
 			}
 		}
 	}
-	secure, tlsErr := renewTLS(cli.TLSOf(c.values, "otlp.tls"), "otlp.tls.", c.notRead)
-	headers, err := readHeaders(c.values.String("otlp.headers_file"))
+	secure, tlsErr := cli.RenewTLS(cli.TLSOf(c.values, "otlp.tls"), "otlp.tls.", c.notRead)
+	headers, err := renewHeaders(c.values.String("otlp.headers_file"), c.notRead)
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
 	}
 	r, err := c.openOTLP(otlp.Config{Name: receivers.OTLPName, Standard: true, Version: cli.Version(), Signals: signals, Target: otlp.Target{
-		Endpoint: endpoint, Protocol: c.values.String("otlp.protocol"), Headers: flat(headers), TLS: secure, Compression: c.values.String("otlp.compression"),
+		Endpoint: endpoint, Protocol: c.values.String("otlp.protocol"), Headers: flat(headers()), CurrentHeaders: func() map[string]string { return flat(headers()) }, TLS: secure, Compression: c.values.String("otlp.compression"),
 	}}, getenv)
 	if err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
@@ -316,7 +316,26 @@ func readSecret(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading a secret: %w", err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("reading a secret: %q is empty", name)
+	}
+	return secret, nil
+}
+
+// renewHeaders returns the headers in a file at the time of a request. A file that has
+// none later is being written.
+func renewHeaders(name string, failed func(error)) (func() http.Header, error) {
+	started := false
+	headers, err := cli.Renew(func() (http.Header, error) {
+		h, err := readHeaders(name)
+		if err == nil && started && len(h) == 0 {
+			err = fmt.Errorf("reading headers: %q has none", name)
+		}
+		return h, err
+	}, failed, name)
+	started = true
+	return headers, err
 }
 
 // readHeaders reads a file with a header, "Name: value", in each line; nil for no
@@ -354,9 +373,14 @@ func flat(headers http.Header) map[string]string {
 
 // receiverTLS returns what is in the files of a receiver at the time of a connection.
 func (cfg config) receiverTLS(spec receivers.Spec, f *cli.TLSFiles) (func() *tls.Config, error) {
-	return renewTLS(f, "", func(err error) {
+	return cli.RenewTLS(f, "", cfg.receiverFailed(spec))
+}
+
+// receiverFailed returns what is called when a file of a receiver cannot be read again.
+func (cfg config) receiverFailed(spec receivers.Spec) func(error) {
+	return func(err error) {
 		if cfg.notRead != nil {
 			cfg.notRead(spec.Problem(err))
 		}
-	})
+	}
 }

@@ -110,6 +110,66 @@ func TestReceiversTLSIsReadAgain(t *testing.T) {
 	}
 }
 
+// TestReceiversSecretsAreReadAgain replaces headers and a password while receivers exist.
+func TestReceiversSecretsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, kafkatest.Config{Secure: true})
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: "events"}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer new" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(server.Close)
+	row := ingesttest.Row(t, ingesttest.Call(1, "pipe_pane", time.Now()), ingest.Source{})
+	records := []receiver.Record{{Row: row, Arrived: time.Now().Truncate(time.Millisecond)}}
+	const oldHeader, newHeader = "Authorization: Bearer old", "Authorization: Bearer new"
+	for _, tt := range []struct {
+		name     string
+		env      []string // %s: the file
+		file     string   // of receivers
+		old, new string
+	}{
+		{"the keys otlp", []string{"AUDITCOLLECTOR_OTLP_ENDPOINT=" + server.URL, "AUDITCOLLECTOR_OTLP_HEADERS_FILE=%s"}, "", oldHeader, newHeader},
+		{"by OTLP", nil, "otlp: {endpoint: '" + server.URL + "', headers_file: %s}", oldHeader, newHeader},
+		{"by HTTP", nil, "http: {url: '" + server.URL + "', headers_file: %s}", oldHeader, newHeader},
+		{"by Kafka", nil, "kafka: {brokers: ['" + b.SecureAddr + "'], topic: events, tls: {ca_file: " + b.CAFile + "}, " +
+			"sasl: {mechanism: scram-sha-512, username: " + kafkatest.User + ", password_file: %s}}", "old", kafkatest.Password},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "secret")
+			write := func(text string) {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(tt.old)
+			var env []string
+			for _, v := range tt.env {
+				env = append(env, strings.ReplaceAll(v, "%s", file))
+			}
+			if tt.file != "" {
+				_, list, _ := strings.Cut(home{dir: dir}.receivers(t, "receivers: [{name: r, "+fmt.Sprintf(tt.file, file)+"}]"), "=")
+				env = append(env, "AUDITCOLLECTOR_EXPORT_RECEIVERS="+list)
+			}
+			r := onlyReceiver(t, env)
+			if err := r.To.Send(t.Context(), records); err == nil {
+				t.Fatal("Send with the old secret succeeded")
+			}
+			write(tt.new)
+			// kafka-go keeps an error for some seconds.
+			eventually(t, "it sends with the new secret", func() bool { return r.To.Send(t.Context(), records) == nil })
+			write("") // as while it is written
+			if err := r.To.Send(t.Context(), records); err != nil {
+				t.Errorf("Send while the file is empty: %v", err)
+			}
+		})
+	}
+}
+
 // onlyReceiver returns the receiver of a configuration that has one.
 func onlyReceiver(t *testing.T, env []string) export.Receiver {
 	t.Helper()

@@ -4,7 +4,7 @@
 // The files, from the top: main, run, receivers, rules, review, policy, query,
 // export, verify, prove, verification, lasting, knownlog, erase, hold, retain, letters, exports,
 // alerts, smallfile, evidencelog, runname, store, engine, config, reviewconfig,
-// evidenceconfig, clusterconfig, checker, renew, app.
+// evidenceconfig, clusterconfig, checker, app.
 package main
 
 import (

@@ -125,8 +125,8 @@ func checkName(who string) error {
 type reviewPage struct {
 	cfg    config
 	log    *zap.Logger
-	tls    *tls.Config               // nil: none
-	pair   *renewed[tls.Certificate] // of tls
+	tls    *tls.Config            // nil: none
+	pair   func() tls.Certificate // of tls, at the time of a connection
 	reader *store.Reader
 	store  *store.Store // nil until open
 	pages  *review.Server
@@ -150,12 +150,12 @@ func newReviewPage(cfg config, log *zap.Logger) (*reviewPage, error) {
 func (p *reviewPage) open() (err error) {
 	r := p.cfg.review
 	if r.certFile != "" {
-		p.pair, err = renewPair(r.certFile, r.keyFile)
+		p.pair, err = cli.Renew(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(r.certFile, r.keyFile) }, p.cfg.notRead, r.certFile, r.keyFile)
 		if err != nil {
 			return fmt.Errorf("reading review.tls.cert_file and key_file: %w", err)
 		}
 		p.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair := p.pair.get()
+			pair := p.pair()
 			return &pair, nil
 		}}
 	}
@@ -181,8 +181,8 @@ func (c config) reviewer() (clickhouse.Config, error) {
 	if err != nil || c.review.user == "" {
 		return cc, err
 	}
-	password, err := renewPassword(c.values, "review.password", c.notRead)
-	cc.User, cc.CurrentPassword = c.review.user, func() string { return password.get().Reveal() }
+	password, err := cli.RenewPassword(c.values, "review.password", c.notRead)
+	cc.User, cc.CurrentPassword = c.review.user, password
 	return cc, err
 }
 
@@ -292,7 +292,7 @@ func (p *reviewPage) access(addr net.Addr) (*review.Access, error) {
 // certifiedName returns a name for which browsers accept the certificate, host
 // if possible.
 func (p *reviewPage) certifiedName(host string) string {
-	cert := p.pair.get().Leaf
+	cert := p.pair().Leaf
 	if cert.VerifyHostname(host) == nil {
 		return host
 	}

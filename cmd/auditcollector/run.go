@@ -25,7 +25,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/segmentio/kafka-go/sasl"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -328,34 +327,28 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 
 // kafka returns how to reach the brokers. It does not connect.
 func (c config) kafka() (collector.Kafka, error) {
-	tls, tlsErr := renewTLS(cli.TLSOf(c.values, "kafka.tls"), "kafka.tls.", c.notRead)
-	password, err := renewPassword(c.values, "kafka.sasl.password", c.notRead)
+	tls, tlsErr := cli.RenewTLS(cli.TLSOf(c.values, "kafka.tls"), "kafka.tls.", c.notRead)
+	password, err := cli.RenewPassword(c.values, "kafka.sasl.password", c.notRead)
 	if err := errors.Join(tlsErr, err); err != nil {
 		return collector.Kafka{}, err
 	}
-	access := func() kafka.Access {
-		return kafka.Access{
-			Brokers: c.brokers,
-			TLS:     tls,
-			Login: kafka.Login{
-				Mechanism: c.values.String("kafka.sasl.mechanism"),
-				User:      c.values.String("kafka.sasl.username"),
-				Password:  password.get().Reveal(),
-			},
-			ClientID: "auditcollector",
-		}
+	access := kafka.Access{
+		Brokers: c.brokers,
+		TLS:     tls,
+		Login: kafka.Login{
+			Mechanism: c.values.String("kafka.sasl.mechanism"),
+			User:      c.values.String("kafka.sasl.username"),
+			Password:  password,
+		},
+		ClientID: "auditcollector",
 	}
-	first := access()
-	if err := first.Validate(); err != nil {
+	if err := access.Validate(); err != nil {
 		return collector.Kafka{}, err
 	}
-	mechanism, err := first.Mechanism()
-	if mechanism != nil {
-		mechanism = renewedLogin{mechanism, func() (sasl.Mechanism, error) { return access().Mechanism() }}
-	}
+	mechanism, err := access.Mechanism()
 	return collector.Kafka{
 		Brokers: c.brokers, Topics: c.topics(), Group: c.group, DeadTopic: c.deadTopic, Tenants: c.tenants,
-		TLS: tls, SASL: mechanism, ClientID: first.ClientID,
+		TLS: tls, SASL: mechanism, ClientID: access.ClientID,
 	}, err
 }
 

@@ -76,12 +76,12 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 			KeepFree:     keepFree(c.localDir),
 		}
 	} else {
-		tls, tlsErr := renewTLS(cli.TLSOf(c.values, "clickhouse.tls"), "clickhouse.tls.", c.notRead)
-		password, err := renewPassword(c.values, "clickhouse.password", c.notRead)
+		tls, tlsErr := cli.RenewTLS(cli.TLSOf(c.values, "clickhouse.tls"), "clickhouse.tls.", c.notRead)
+		password, err := cli.RenewPassword(c.values, "clickhouse.password", c.notRead)
 		if err := errors.Join(tlsErr, err); err != nil {
 			return clickhouse.Config{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
 		}
-		cc.TLS, cc.CurrentPassword = tls, func() string { return password.get().Reveal() }
+		cc.TLS, cc.CurrentPassword = tls, password
 	}
 	return cc, nil
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"crypto/tls"
+	"errors"
 	"net/url"
 	"os"
 
@@ -15,12 +15,12 @@ import (
 // its first write.
 func newProducer(cfg config, log *zap.Logger) (*kafka.Producer, error) {
 	v := cfg.values
-	secure, err := cli.LoadTLS(v, "kafka.tls")
-	if err != nil {
-		return nil, err
+	failed := func(err error) {
+		log.Warn("a file cannot be read again; what was read of it before counts", zap.Error(err))
 	}
-	password, err := cli.LoadPassword(v, "kafka.sasl.password")
-	if err != nil {
+	secure, tlsErr := cli.RenewTLS(cli.TLSOf(v, "kafka.tls"), "kafka.tls.", failed)
+	password, err := cli.RenewPassword(v, "kafka.sasl.password", failed)
+	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, err
 	}
 	host, err := os.Hostname()
@@ -29,15 +29,13 @@ func newProducer(cfg config, log *zap.Logger) (*kafka.Producer, error) {
 	}
 	access := kafka.Access{
 		Brokers: v.List("kafka.brokers"),
+		TLS:     secure,
 		Login: kafka.Login{
 			Mechanism: v.String("kafka.sasl.mechanism"),
 			User:      v.String("kafka.sasl.username"),
-			Password:  password.Reveal(),
+			Password:  password,
 		},
 		ClientID: "auditproxy",
-	}
-	if secure != nil {
-		access.TLS = func() *tls.Config { return secure }
 	}
 	return kafka.New(kafka.Config{
 		Access: access,

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +42,7 @@ func TestShip(t *testing.T) {
 		"NoAccess":      (*shipping).testNoAccess,
 		"LostTopic":     (*shipping).testLostTopic,
 		"BadLines":      (*shipping).testBadLines,
+		"ReadAgain":     (*shipping).testReadAgain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shipping{T: t, broker: broker, proxy: program(t), spool: filepath.Join(t.TempDir(), "spool"), topic: "topic-" + name}
@@ -312,6 +316,47 @@ func (s *shipping) testNoAccess() {
 		s.Errorf("ship: exit code %d, %s", code, out)
 	}
 	s.check()
+}
+
+// testReadAgain replaces the password and the authority while they are not right.
+func (s *shipping) testReadAgain() {
+	s.record(3)
+	dir := s.TempDir()
+	password, ca := filepath.Join(dir, "password"), filepath.Join(dir, "ca")
+	other := httptest.NewTLSServer(nil)
+	defer other.Close()
+	must(s, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw}), 0o600))
+	must(s, os.WriteFile(password, []byte("old"), 0o600))
+	cmd := s.command(s.Context(), "--kafka-brokers", s.broker.SecureAddr, "--kafka-tls-enabled", "--kafka-tls-ca-file", ca,
+		"--kafka-sasl-mechanism", "scram-sha-512", "--kafka-sasl-username", kafkatest.User, "--kafka-sasl-password-file", password)
+	stderr, err := cmd.StderrPipe()
+	must(s, err)
+	must(s, cmd.Start())
+	lines := bufio.NewScanner(stderr)
+	for _, step := range []struct {
+		said string
+		then func() error
+	}{
+		{"is not signed by an authority that is trusted here", func() error { return os.Truncate(ca, 0) }}, // as while it is written
+		{"a file cannot be read again", func() error {
+			text, err := os.ReadFile(s.broker.CAFile)
+			return errors.Join(err, os.WriteFile(ca, text, 0o600))
+		}},
+		{"Kafka does not take this user name and password", func() error { return os.WriteFile(password, []byte(kafkatest.Password), 0o600) }},
+	} {
+		for !strings.Contains(lines.Text(), step.said) {
+			if !lines.Scan() {
+				s.Fatalf("ship ended before it said %q: %v", step.said, cmd.Wait())
+			}
+		}
+		must(s, step.then())
+	}
+	for lines.Scan() { // until it ends
+	}
+	must(s, cmd.Wait())
+	if records, _ := s.check(); records != 6 {
+		s.Errorf("%d records, want 6", records)
+	}
 }
 
 // testLostTopic loses the topic after all was shipped, and ships again.

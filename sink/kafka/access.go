@@ -28,7 +28,7 @@ type Access struct {
 type Login struct {
 	Mechanism string // "plain", "scram-sha-256" or "scram-sha-512"; "" for none
 	User      string
-	Password  string
+	Password  func() string // at the time of a login; nil: none. Safe for concurrent use.
 }
 
 // String omits the password.
@@ -66,13 +66,35 @@ func (a Access) Mechanism() (sasl.Mechanism, error) {
 	case "":
 		return nil, nil
 	case "plain":
-		return plain.Mechanism{Username: l.User, Password: l.Password}, nil
+		return plainLogin{login: l}, nil
 	case "scram-sha-256":
-		return scramLogin{scram.Auth{User: l.User, Pass: l.Password}.AsSha256Mechanism()}, nil
+		return scramLogin{scram.Sha256(l.scram)}, nil
 	case "scram-sha-512":
-		return scramLogin{scram.Auth{User: l.User, Pass: l.Password}.AsSha512Mechanism()}, nil
+		return scramLogin{scram.Sha512(l.scram)}, nil
 	}
 	return nil, fmt.Errorf("login mechanism %q: want plain, scram-sha-256 or scram-sha-512", l.Mechanism)
+}
+
+func (l Login) password() string {
+	if l.Password == nil {
+		return ""
+	}
+	return l.Password()
+}
+
+func (l Login) scram(context.Context) (scram.Auth, error) {
+	return scram.Auth{User: l.User, Pass: l.password()}, nil
+}
+
+// plainLogin is PLAIN (RFC 4616) for kafka-go, with the password of the time.
+type plainLogin struct{ login Login }
+
+// Name returns the name of the mechanism.
+func (plainLogin) Name() string { return plain.Mechanism{}.Name() }
+
+// Start begins a login and returns the first message.
+func (l plainLogin) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	return plain.Mechanism{Username: l.login.User, Password: l.login.password()}.Start(ctx)
 }
 
 // scramLogin is SCRAM (RFC 5802) for kafka-go. kafka-go's own builds its

@@ -39,12 +39,12 @@ func TestNoAccess(t *testing.T) {
 		change  func(*kafka.Config)
 		because string
 	}{
-		{"wrong password", func(c *kafka.Config) { c.Login.Password = "wrong" }, "Kafka does not take this user name and password"},
+		{"wrong password", func(c *kafka.Config) { c.Login.Password = always("wrong") }, "Kafka does not take this user name and password"},
 		{"wrong password in plain", func(c *kafka.Config) {
-			c.Login = kafka.Login{Mechanism: "plain", User: kafkatest.User, Password: "wrong"}
+			c.Login = kafka.Login{Mechanism: "plain", User: kafkatest.User, Password: always("wrong")}
 		},
 			"Kafka does not take this user name and password"},
-		{"wrong CA", func(c *kafka.Config) { c.TLS = func() *tls.Config { return &tls.Config{} } }, "the broker's certificate is not signed by an authority that is trusted here: set kafka.tls.ca_file to that authority; proxies and ship read this file at their start"},
+		{"wrong CA", func(c *kafka.Config) { c.TLS = func() *tls.Config { return &tls.Config{} } }, "the broker's certificate is not signed by an authority that is trusted here: set ca_file, as kafka.tls.ca_file, to that authority"},
 		{"certificate that has ended", func(c *kafka.Config) { c.TLS().Time = func() time.Time { return time.Now().AddDate(1000, 0, 0) } }, "the broker's certificate is not valid now: renew it, or correct the clock of this host"},
 		{"wrong host", func(c *kafka.Config) { c.TLS().ServerName = "elsewhere.example" }, "the broker's certificate is for another host"},
 		{"TLS at a plain port", func(c *kafka.Config) { c.Brokers = []string{cluster.Broker(t).Addr} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
@@ -121,7 +121,7 @@ func TestNothingInClear(t *testing.T) {
 func TestNew(t *testing.T) {
 	_, err := kafka.New(kafka.Config{Access: kafka.Access{
 		Brokers: []string{"host", "kafka://u:s3cret@broker", "h:1?password=s3cret", "i:1;s3cret", "j:1#s3cret"},
-		Login:   kafka.Login{Mechanism: "plain", User: "u", Password: "s3cret"},
+		Login:   kafka.Login{Mechanism: "plain", User: "u", Password: always("s3cret")},
 	}})
 	if err == nil {
 		t.Fatal("New succeeded")
@@ -131,7 +131,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("New: %v, want it to say %q", err, want)
 		}
 	}
-	l := kafka.Login{Mechanism: "plain", User: "u", Password: "s3cret"}
+	l := kafka.Login{Mechanism: "plain", User: "u", Password: always("s3cret")}
 	if text := fmt.Sprintf("%v %+v %#v %v", l, l, l, err); strings.Contains(text, "s3cret") {
 		t.Errorf("the password is printed: %s", text)
 	}

@@ -99,6 +99,9 @@ func trusted(t *testing.T) kafka.Access {
 	return kafka.Access{
 		Brokers: []string{b.SecureAddr},
 		TLS:     func() *tls.Config { return config },
-		Login:   kafka.Login{Mechanism: "scram-sha-512", User: kafkatest.User, Password: kafkatest.Password},
+		Login:   kafka.Login{Mechanism: "scram-sha-512", User: kafkatest.User, Password: always(kafkatest.Password)},
 	}
 }
+
+// always returns a password that does not change.
+func always(password string) func() string { return func() string { return password } }

@@ -73,7 +73,7 @@ func explain(err error) (class, text string) {
 	case errors.Is(err, invalidTimestamp):
 		return "clock", "Kafka does not take the time of this host: correct its clock, or set the topic's message.timestamp.type to LogAppendTime"
 	case errors.As(err, &authority):
-		return "tls", "the broker's certificate is not signed by an authority that is trusted here: set kafka.tls.ca_file to that authority; proxies and ship read this file at their start"
+		return "tls", "the broker's certificate is not signed by an authority that is trusted here: set ca_file, as kafka.tls.ca_file, to that authority"
 	case errors.As(err, &name):
 		return "tls", "the broker's certificate is for another host"
 	case errors.As(err, &invalid):

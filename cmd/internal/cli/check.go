@@ -95,7 +95,7 @@ func notInTopic(r rune) bool {
 	return !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("._-", r))
 }
 
-// TLSKeys are the keys below prefix, such as "kafka.tls", that LoadTLS reads.
+// TLSKeys are the keys below prefix, such as "kafka.tls", that TLSOf reads.
 // peers is the word for the other side in --help: "brokers".
 func TLSKeys(prefix, peers string) []Key {
 	return []Key{

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,10 +33,13 @@ func tlsValues(t *testing.T, env ...string) cli.Values {
 	return v
 }
 
-func TestLoadTLS(t *testing.T) {
+func TestRenewTLS(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	renewed := func(v cli.Values) (func() *tls.Config, error) {
+		return cli.RenewTLS(cli.TLSOf(v, "k.tls"), "k.tls.", nil)
 	}
 	for _, tt := range []struct {
 		name string
@@ -47,17 +51,20 @@ func TestLoadTLS(t *testing.T) {
 		{"it says which pair is missing", []string{"P_K_TLS_ENABLED=true", "P_K_TLS_CERT_FILE=/absent", "P_K_TLS_KEY_FILE=/absent"}, "reading k.tls.cert_file and key_file"},
 		{"it reads nothing when it is not enabled", []string{"P_K_TLS_CA_FILE=/absent"}, ""},
 	} {
-		c, err := cli.LoadTLS(tlsValues(t, tt.env...), "k.tls")
+		c, err := renewed(tlsValues(t, tt.env...))
 		if (tt.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: LoadTLS: %v, want %q", tt.name, err, tt.want)
+			t.Errorf("%s: RenewTLS: %v, want %q", tt.name, err, tt.want)
 		}
 		if c != nil {
-			t.Errorf("%s: LoadTLS returned a configuration", tt.name)
+			t.Errorf("%s: RenewTLS returned a configuration", tt.name)
 		}
 	}
-	c, err := cli.LoadTLS(tlsValues(t, "P_K_TLS_ENABLED=true", "P_K_TLS_SERVER_NAME=kafka.example"), "k.tls")
-	if err != nil || c == nil || c.ServerName != "kafka.example" || c.RootCAs != nil {
-		t.Errorf("LoadTLS = %+v, %v, want the system's certificates and kafka.example", c, err)
+	get, err := renewed(tlsValues(t, "P_K_TLS_ENABLED=true", "P_K_TLS_SERVER_NAME=kafka.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := get(); c.ServerName != "kafka.example" || c.RootCAs != nil {
+		t.Errorf("RenewTLS: %+v, want the system's certificates and kafka.example", c)
 	}
 }
 

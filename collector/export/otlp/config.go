@@ -39,13 +39,15 @@ type Target struct {
 	// Endpoint is a URL with the scheme http or https. With HTTP, /v1/logs and the
 	// like are appended to its path. With GRPC it may also be host:port, which uses
 	// TLS unless Insecure.
-	Endpoint    string
-	Protocol    string             // GRPC or HTTP; "": HTTP
-	Headers     map[string]string  // of each request; the values are secrets
-	TLS         func() *tls.Config // of a new connection; nil: the system's certificates
-	Insecure    bool               // no TLS, also for headers that go to another host
-	Compression string             // NoCompression or GzipCompression; "": none
-	Timeout     time.Duration      // of one request with its repetitions; 0: 10 s
+	Endpoint string
+	Protocol string            // GRPC or HTTP; "": HTTP
+	Headers  map[string]string // of each request; the values are secrets
+	// CurrentHeaders are Headers at the time of a request; nil: they do not change.
+	CurrentHeaders func() map[string]string
+	TLS            func() *tls.Config // of a new connection; nil: the system's certificates
+	Insecure       bool               // no TLS, also for headers that go to another host
+	Compression    string             // NoCompression or GzipCompression; "": none
+	Timeout        time.Duration      // of one request with its repetitions; 0: 10 s
 
 	roots, cert, key string // files that variables name, see FromEnv
 }
@@ -66,9 +68,10 @@ type target struct {
 	name        string // of the receiver
 	signal      Signal
 	grpc        bool
-	url         url.URL // of gRPC without a path
-	headers     map[string]string
-	tls         func() *tls.Config // of a new connection; nil without TLS
+	url         url.URL                  // of gRPC without a path
+	headers     map[string]string        // of the connection, by lower case names
+	current     func() map[string]string // those of the time; nil: the same
+	tls         func() *tls.Config       // of a new connection; nil without TLS
 	compression string
 	timeout     time.Duration
 }
@@ -161,17 +164,23 @@ func (t *Target) check() (out target, problems []error) {
 			bad("headers: the value of %q has characters that a header cannot have", name)
 		}
 	}
-	// Not nil: the library would read the environment's.
-	out.headers = map[string]string{}
-	for name, value := range t.Headers {
-		out.headers[strings.ToLower(name)] = value
-	}
+	out.headers, out.current = lowerNames(t.Headers), t.CurrentHeaders
 	if err := t.address(&out); err != nil {
 		problems = append(problems, err)
 	} else if len(out.headers) > 0 && out.tls == nil && !t.Insecure && !loopback(out.url.Hostname()) {
 		bad("headers would be sent in clear: use https, or set insecure")
 	}
 	return out, problems
+}
+
+// lowerNames never returns nil: for that the library would read the environment's
+// headers.
+func lowerNames(headers map[string]string) map[string]string {
+	lower := map[string]string{}
+	for name, value := range headers {
+		lower[strings.ToLower(name)] = value
+	}
+	return lower
 }
 
 // loopback reports whether a host is this one.

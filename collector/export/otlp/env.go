@@ -143,7 +143,7 @@ func (e *environment) overlay(t *Target, base Target, prefix string) (found bool
 		t.Insecure = strings.EqualFold(v, "true")
 	}
 	if v := value("HEADERS", len(base.Headers) == 0); v != "" {
-		t.Headers = e.headers(prefix+"HEADERS", v)
+		t.Headers, t.CurrentHeaders = e.headers(prefix+"HEADERS", v), nil
 	}
 	if base.TLS == nil {
 		e.certificates(t, prefix, value)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -72,6 +73,13 @@ func send[M proto.Message](ctx context.Context, l *link, resources []M) error {
 func (l *link) upload(ctx context.Context, resources []*tracepb.ResourceSpans) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
+	if l.current != nil {
+		// The library's clients keep their headers.
+		if now := lowerNames(l.current()); !maps.Equal(now, l.headers) {
+			_ = l.close()
+			l.headers = now
+		}
+	}
 	if l.client == nil {
 		if err := l.open(ctx); err != nil {
 			return fmt.Errorf("connecting to %q: %w", l.name, err)

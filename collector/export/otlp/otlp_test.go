@@ -277,6 +277,24 @@ func TestHeadersComeBack(t *testing.T) {
 	})
 }
 
+// TestCurrentHeaders changes the headers between requests.
+func TestCurrentHeaders(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		f := &fake{rejected: 1}
+		headers := map[string]string{"Api-Key": "canary-1"}
+		r := start(t, f, protocol, func(c *Config) {
+			c.Headers, c.CurrentHeaders = headers, func() map[string]string { return headers }
+		})
+		for _, want := range []string{"canary-1", "canary-2", "canary-2"} {
+			headers = map[string]string{"Api-Key": want}
+			f.message = "not " + want
+			if err := r.Send(t.Context(), records(t, call(1))); err == nil || !strings.Contains(err.Error(), "not <secret>") || f.headers["api-key"] != want {
+				t.Errorf("Send: %v, with the headers %q, want %q", err, f.headers, want)
+			}
+		}
+	})
+}
+
 // TestPathIsSecret fails to reach an endpoint whose path is a token, and has one that repeats
 // it.
 func TestPathIsSecret(t *testing.T) {

@@ -33,7 +33,7 @@ const (
 // when it answers with a status of 2xx.
 type HTTP struct {
 	URL         string             // http or https; a secret. Required.
-	Header      http.Header        // more headers, secrets
+	Header      func() http.Header // more headers at the time of a request, secrets; nil: none
 	Body        string             // NDJSON or Array. Zero: NDJSON
 	Gzip        bool               // compress the body
 	TLS         func() *tls.Config // of a new connection; nil: the host's authorities
@@ -51,14 +51,18 @@ const (
 // environment names for it.
 func NewHTTP(c Config, h HTTP) (*Writer, error) {
 	problems := c.problems()
+	if h.Header == nil {
+		h.Header = func() http.Header { return nil }
+	}
+	header := h.Header()
 	u, err := url.Parse(h.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		// The address is not quoted: it may have a password.
 		problems = append(problems, errors.New("want an address that begins with http:// or https://"))
-	} else if u.Scheme == "http" && (len(h.Header) > 0 || u.User != nil) && !loopback(u.Hostname()) {
+	} else if u.Scheme == "http" && (len(header) > 0 || u.User != nil) && !loopback(u.Hostname()) {
 		problems = append(problems, errors.New("headers and passwords would be sent in clear: use https"))
 	}
-	for name, values := range h.Header {
+	for name, values := range header {
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			problems = append(problems, fmt.Errorf("headers: %q cannot be a header's name", name))
@@ -173,7 +177,7 @@ func (a *address) request(ctx context.Context, b *batch) (*http.Request, error) 
 	}
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("User-Agent", "auditcollector")
-	for name, values := range a.config.Header {
+	for name, values := range a.config.Header() {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	if a.config.Gzip {

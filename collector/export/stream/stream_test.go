@@ -132,10 +132,10 @@ func TestInvalid(t *testing.T) {
 			return stream.NewHTTP(ok, stream.HTTP{URL: "ftp://user:secret@h/", Body: "xml", BatchBytes: -1})
 		}, []string{"begins with http:// or https://", `body is "xml"`, "cannot be negative"}},
 		{"a secret in clear", func() (*stream.Writer, error) {
-			return stream.NewHTTP(ok, stream.HTTP{URL: "http://siem.example", Header: http.Header{"Authorization": {"secret"}}})
+			return stream.NewHTTP(ok, stream.HTTP{URL: "http://siem.example", Header: fixed("Authorization", "secret")})
 		}, []string{"use https"}},
 		{"headers that cannot be sent", func() (*stream.Writer, error) {
-			return stream.NewHTTP(ok, stream.HTTP{URL: "https://siem.example", Header: http.Header{"a b": {"secret"}, "C": {"secret\x01"}}})
+			return stream.NewHTTP(ok, stream.HTTP{URL: "https://siem.example", Header: fixed("a b", "secret", "C", "secret\x01")})
 		}, []string{`"a b" cannot be`, `the value of "C"`}},
 		{"a password in clear", func() (*stream.Writer, error) {
 			return stream.NewHTTP(ok, stream.HTTP{URL: "http://user:secret@siem.example"})

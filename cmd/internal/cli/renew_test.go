@@ -1,4 +1,4 @@
-package main
+package cli_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"auditproxy/cmd/internal/cli"
 )
 
 // TestPasswordIsReadAgain replaces a file with a password in the ways that
@@ -77,8 +79,8 @@ func TestPasswordOfAPipe(t *testing.T) {
 	}
 }
 
-// loadPassword writes a file, unless it exists, and returns what the collector takes
-// for its password at the time.
+// loadPassword writes a file, unless it exists, and returns what a program takes for
+// its password at the time.
 func loadPassword(t *testing.T, file, text string) func() string {
 	t.Helper()
 	if text != "" {
@@ -86,15 +88,9 @@ func loadPassword(t *testing.T, file, text string) func() string {
 			t.Fatal(err)
 		}
 	}
-	a := &app{env: []string{"AUDITCOLLECTOR_CLICKHOUSE_ADDR=h:9000", "AUDITCOLLECTOR_CLICKHOUSE_PASSWORD_FILE=" + file}, keys: collectorKeys("/local", "/spool"), systemUID: os.Getuid()}
-	newRootCmd(a)
-	cfg, err := a.load()
+	get, err := cli.RenewPassword(tlsValues(t, "P_K_PASSWORD_FILE="+file), "k.password", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := renewPassword(cfg.values, "clickhouse.password", cfg.notRead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() string { return r.get().Reveal() }
+	return get
 }
