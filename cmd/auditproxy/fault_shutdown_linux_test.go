@@ -133,6 +133,9 @@ func TestShutdownOutputBlocked(t *testing.T) {
 			w := wrap(t, setup{proxy: proxy, flags: c.flags, argv: []string{"/bin/sh", "-c", c.script, "sh", tell}})
 			unread(t, w)
 			must(t, w.send([]byte(callOne)))
+			eventually(t, "the first answer has no record", func() bool {
+				return strings.Contains(all(t, w.spool), `"outcome":"ok"`)
+			})
 			full(t, int(w.outEnd.Fd()))
 			must(t, w.send([]byte(strings.Replace(callOne, `"id":1`, `"id":2`, 1))))
 			eventually(t, "the second call has no intent", func() bool { return recorded(t, w.spool, 2) })
