@@ -323,19 +323,9 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// renewHeaders returns the headers in a file at the time of a request. A file that has
-// none later is being written.
+// renewHeaders returns the headers in a file at the time of a request.
 func renewHeaders(name string, failed func(error)) (func() http.Header, error) {
-	started := false
-	headers, err := cli.Renew(func() (http.Header, error) {
-		h, err := readHeaders(name)
-		if err == nil && started && len(h) == 0 {
-			err = fmt.Errorf("reading headers: %q has none", name)
-		}
-		return h, err
-	}, failed, name)
-	started = true
-	return headers, err
+	return cli.Renew(func() (http.Header, error) { return readHeaders(name) }, failed, name)
 }
 
 // readHeaders reads a file with a header, "Name: value", in each line; nil for no
@@ -355,6 +345,10 @@ func readHeaders(name string) (http.Header, error) {
 			return nil, fmt.Errorf("reading headers: %s:%d: want a name, a colon and a value", name, n)
 		}
 		headers.Add(key, strings.TrimSpace(value))
+	}
+	if len(headers) == 0 {
+		// Later ones would go where none were to be sent in clear.
+		return nil, fmt.Errorf("reading headers: %q has none", name)
 	}
 	return headers, nil
 }

@@ -127,16 +127,17 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 	records := []receiver.Record{{Row: row, Arrived: time.Now().Truncate(time.Millisecond)}}
 	const oldHeader, newHeader = "Authorization: Bearer old", "Authorization: Bearer new"
 	for _, tt := range []struct {
-		name     string
-		env      []string // %s: the file
-		file     string   // of receivers
-		old, new string
+		name string
+		env  []string // %s: the file
+		file string   // of receivers
+
+		old, new, empty string
 	}{
-		{"the keys otlp", []string{"AUDITCOLLECTOR_OTLP_ENDPOINT=" + server.URL, "AUDITCOLLECTOR_OTLP_HEADERS_FILE=%s"}, "", oldHeader, newHeader},
-		{"by OTLP", nil, "otlp: {endpoint: '" + server.URL + "', headers_file: %s}", oldHeader, newHeader},
-		{"by HTTP", nil, "http: {url: '" + server.URL + "', headers_file: %s}", oldHeader, newHeader},
+		{"the keys otlp", []string{"AUDITCOLLECTOR_OTLP_ENDPOINT=" + server.URL, "AUDITCOLLECTOR_OTLP_HEADERS_FILE=%s"}, "", oldHeader, newHeader, "# the token\n"},
+		{"by OTLP", nil, "otlp: {endpoint: '" + server.URL + "', headers_file: %s}", oldHeader, newHeader, "# the token\n"},
+		{"by HTTP", nil, "http: {url: '" + server.URL + "', headers_file: %s}", oldHeader, newHeader, "# the token\n"},
 		{"by Kafka", nil, "kafka: {brokers: ['" + b.SecureAddr + "'], topic: events, tls: {ca_file: " + b.CAFile + "}, " +
-			"sasl: {mechanism: scram-sha-512, username: " + kafkatest.User + ", password_file: %s}}", "old", kafkatest.Password},
+			"sasl: {mechanism: scram-sha-512, username: " + kafkatest.User + ", password_file: %s}}", "old", kafkatest.Password, " \n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -146,7 +147,6 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			write(tt.old)
 			var env []string
 			for _, v := range tt.env {
 				env = append(env, strings.ReplaceAll(v, "%s", file))
@@ -155,6 +155,11 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 				_, list, _ := strings.Cut(home{dir: dir}.receivers(t, "receivers: [{name: r, "+fmt.Sprintf(tt.file, file)+"}]"), "=")
 				env = append(env, "AUDITCOLLECTOR_EXPORT_RECEIVERS="+list)
 			}
+			write(tt.empty)
+			if _, err := outputsOf(t, env); err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("starting with an empty file: %v", err)
+			}
+			write(tt.old)
 			r := onlyReceiver(t, env)
 			if err := r.To.Send(t.Context(), records); err == nil {
 				t.Fatal("Send with the old secret succeeded")
@@ -162,7 +167,7 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 			write(tt.new)
 			// kafka-go keeps an error for some seconds.
 			eventually(t, "it sends with the new secret", func() bool { return r.To.Send(t.Context(), records) == nil })
-			write("") // as while it is written
+			write(tt.empty) // as while it is written
 			if err := r.To.Send(t.Context(), records); err != nil {
 				t.Errorf("Send while the file is empty: %v", err)
 			}
@@ -173,13 +178,7 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 // onlyReceiver returns the receiver of a configuration that has one.
 func onlyReceiver(t *testing.T, env []string) export.Receiver {
 	t.Helper()
-	a := &app{env: env, keys: collectorKeys("/local", "/spool"), systemUID: os.Getuid()}
-	newRootCmd(a)
-	cfg, err := a.load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := a.outputs(cfg, zap.NewNop())
+	o, err := outputsOf(t, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +187,17 @@ func onlyReceiver(t *testing.T, env []string) export.Receiver {
 		t.Fatalf("there are %d receivers, want 1", len(o.list))
 	}
 	return o.list[0]
+}
+
+func outputsOf(t *testing.T, env []string) (*outputs, error) {
+	t.Helper()
+	a := &app{env: env, keys: collectorKeys("/local", "/spool"), systemUID: os.Getuid()}
+	newRootCmd(a)
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.outputs(cfg, zap.NewNop())
 }
 
 // startTLSCollector starts an OpenTelemetry Collector that wants a client's certificate,
