@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -151,12 +150,12 @@ func (cfg config) newStream(c stream.Config, spec receivers.Spec) (*stream.Write
 func (cfg config) newOTLP(spec receivers.Spec, getenv func(string) string) (*otlp.Receiver, error) {
 	t := spec.OTLP
 	secure, tlsErr := cfg.receiverTLS(spec, t.TLS)
-	headers, err := renewHeaders(t.HeadersFile, cfg.receiverFailed(spec))
+	headers, err := flatHeaders(t.HeadersFile, cfg.receiverFailed(spec))
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, err
 	}
 	c := otlp.Config{Name: spec.Name, Arguments: spec.Arguments, Version: cli.Version(), Target: otlp.Target{
-		Endpoint: t.Endpoint, Protocol: t.Protocol, Headers: flat(headers()), CurrentHeaders: func() map[string]string { return flat(headers()) }, TLS: secure, Insecure: t.Insecure, Compression: t.Compression, Timeout: t.Timeout,
+		Endpoint: t.Endpoint, Protocol: t.Protocol, Headers: headers(), CurrentHeaders: headers, TLS: secure, Insecure: t.Insecure, Compression: t.Compression, Timeout: t.Timeout,
 	}}
 	for _, s := range t.Signals {
 		c.Signals = append(c.Signals, otlp.Signal(s))
@@ -195,12 +194,12 @@ func (c config) otlpReceiver(getenv func(string) string) (receiver.Receiver, err
 		}
 	}
 	secure, tlsErr := cli.RenewTLS(cli.TLSOf(c.values, "otlp.tls"), "otlp.tls.", c.notRead)
-	headers, err := renewHeaders(c.values.String("otlp.headers_file"), c.notRead)
+	headers, err := flatHeaders(c.values.String("otlp.headers_file"), c.notRead)
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
 	}
 	r, err := c.openOTLP(otlp.Config{Name: receivers.OTLPName, Standard: true, Version: cli.Version(), Signals: signals, Target: otlp.Target{
-		Endpoint: endpoint, Protocol: c.values.String("otlp.protocol"), Headers: flat(headers()), CurrentHeaders: func() map[string]string { return flat(headers()) }, TLS: secure, Compression: c.values.String("otlp.compression"),
+		Endpoint: endpoint, Protocol: c.values.String("otlp.protocol"), Headers: headers(), CurrentHeaders: headers, TLS: secure, Compression: c.values.String("otlp.compression"),
 	}}, getenv)
 	if err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
@@ -353,16 +352,16 @@ func readHeaders(name string) (http.Header, error) {
 	return headers, nil
 }
 
-// flat returns headers of which each has one value.
-func flat(headers http.Header) map[string]string {
-	if headers == nil {
-		return nil
-	}
-	m := map[string]string{}
-	for name, values := range headers {
-		m[strings.ToLower(name)] = strings.Join(slices.Clone(values), ",")
-	}
-	return m
+// flatHeaders is renewHeaders with one value for each name.
+func flatHeaders(name string, failed func(error)) (func() map[string]string, error) {
+	headers, err := renewHeaders(name, failed)
+	return func() map[string]string {
+		m := map[string]string{}
+		for name, values := range headers() {
+			m[strings.ToLower(name)] = strings.Join(values, ",")
+		}
+		return m
+	}, err
 }
 
 // receiverTLS returns what is in the files of a receiver at the time of a connection.
