@@ -16,8 +16,9 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// Prove writes the proof of the record whose id starts with that to Stdout. Its
-// error is a cli.ExitError where there is no such record.
+// Prove writes the proof of the record whose id starts with that to Stdout. The
+// sessions are in the order of spool.List. Its error is a cli.ExitError where there
+// is no such record.
 func Prove(ctx context.Context, cfg Config, id string, sessions []spool.Entry) error {
 	id = strings.ToLower(id)
 	if id == "" || strings.Trim(id, "0123456789abcdef-") != "" {
@@ -55,7 +56,8 @@ func (cfg Config) findRecord(ctx context.Context, id string, sessions []spool.En
 	defer p.Finish()
 	whole := len(id) == len("019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e")
 	if whole {
-		sessions = slices.SortedFunc(slices.Values(sessions), func(a, b spool.Entry) int { return strings.Compare(b.ID, a.ID) })
+		sessions = slices.Clone(sessions) // oldest first
+		slices.Reverse(sessions)
 		if before := slices.IndexFunc(sessions, func(e spool.Entry) bool { return e.ID < id }); before > 0 {
 			sessions = slices.Concat(sessions[before:], sessions[:before])
 		}
