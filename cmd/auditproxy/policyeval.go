@@ -22,7 +22,7 @@ entry in the answer to tools/list, which later lines know of operations of that
 tool), at_ms (Unix milliseconds), cwd, home and upstream (how the server answers:
 ok, rpc_error, is_error or none). Counters of limits begin at zero and last for the
 run. Nothing is run and nothing is recorded. A call that two servers could read
-differently, such as one with duplicate names, is denied, as by the proxy.
+differently, such as one with two tools or duplicate names, is denied, as by the proxy.
 
 The exit code is 2 if the policy does not load, or a line cannot be read.`
 

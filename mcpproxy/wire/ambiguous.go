@@ -1,19 +1,12 @@
 package wire
 
-import (
-	"crypto/sha256"
+import "crypto/sha256"
 
-	"auditproxy/schemas/jsontext"
-)
-
-// IsAmbiguous reports whether two servers could read a call of a tool differently, as
-// a proxy finds that in the line of a client.
-func IsAmbiguous(tool string, arguments []byte) bool {
-	line := jsontext.AppendQuote([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`), tool)
-	if len(arguments) > 0 {
-		line = append(append(line, `,"arguments":`...), arguments...)
-	}
-	line = append(line, "}}\n"...)
+// IsAmbiguous reports whether two servers could read a call of a tool with these params
+// differently, as a proxy finds that in the line of a client.
+func IsAmbiguous(params []byte) bool {
+	line := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`), params...)
+	line = append(line, "}\n"...)
 	q := NewRequests(Config{Hash: sha256.New})
 	defer q.Close()
 	var a Anomaly
@@ -31,5 +24,5 @@ func IsAmbiguous(tool string, arguments []byte) bool {
 		}
 	}
 	look(q.End())
-	return a&Undecidable != 0 || HasDuplicates(arguments)
+	return a&Undecidable != 0 || HasDuplicates(params)
 }

@@ -30,6 +30,8 @@ type call struct {
 	Home       string          `json:"home"`
 	Upstream   string          `json:"upstream"`   // how the server answers: ok, rpc_error, is_error or none
 	RespAtMS   *int64          `json:"resp_at_ms"` // when; omitted: at once
+
+	params []byte // of the call, as a client sends them: duplicates of tool and arguments too
 }
 
 // An Evaluation is what Eval prints for one call.
@@ -53,9 +55,9 @@ type found struct {
 
 // Eval reads calls, one JSON object a line, and passes the evaluation of each to
 // print. Counters begin at zero and last for the run. l has no policy, or
-// one that was loaded. ambiguous reports whether the proxy refuses a call because two
-// servers could read it differently.
-func Eval(in io.Reader, l Loaded, ambiguous func(tool string, arguments []byte) bool, print func(tool string, e Evaluation) error) error {
+// one that was loaded. ambiguous reports whether the proxy refuses a call with these params
+// because two servers could read it differently.
+func Eval(in io.Reader, l Loaded, ambiguous func(params []byte) bool, print func(tool string, e Evaluation) error) error {
 	r := evaluator{Loaded: l, ambiguous: ambiguous, definitions: map[string]json.RawMessage{}}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxCall)
@@ -89,8 +91,9 @@ var upstreams = []string{"", "ok", "rpc_error", "is_error", "none"}
 
 func readCall(line []byte) (c call, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	err = d.Decode(&c)
+	if err = d.Decode(&c); err == nil {
+		c.params, err = paramsOf(line)
+	}
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
@@ -110,10 +113,40 @@ func readCall(line []byte) (c call, err error) {
 	return c, nil
 }
 
+// paramsOf returns the params of the call that a line describes. Package json takes the
+// last of two members with one name in any case; a server may take the first.
+func paramsOf(line []byte) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	params, seen := []byte{'{'}, map[string]bool{}
+	d.Token() // the brace, as the line was read before
+	for d.More() {
+		token, _ := d.Token()
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		name, _ := token.(string)
+		sent, known := members[name]
+		switch {
+		case !known:
+			return nil, fmt.Errorf("unknown field %q", name)
+		case sent != "":
+			params = append(append(append(params, sent...), value...), ',')
+		case seen[name]:
+			return nil, fmt.Errorf("duplicate field %q", name)
+		}
+		seen[name] = true
+	}
+	return append(bytes.TrimSuffix(params, []byte{','}), '}'), nil
+}
+
+// members are the names in a line, with those that a client sends for them.
+var members = map[string]string{"tool": `"name":`, "arguments": `"arguments":`, "definition": "", "at_ms": "", "cwd": "", "home": "", "upstream": "", "resp_at_ms": ""}
+
 // An evaluator evaluates the calls of one run.
 type evaluator struct {
 	Loaded
-	ambiguous func(tool string, arguments []byte) bool
+	ambiguous func(params []byte) bool
 	counters  policy.Memory
 	refunds   []refund
 
@@ -150,7 +183,7 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 		return e, nil
 	}
 	r.giveBack(at)
-	if r.ambiguous(c.Tool, c.Arguments) {
+	if r.ambiguous(c.params) {
 		e.Decision, e.Rule, e.Reason = policy.Deny.String(), policy.RuleAmbiguous, policy.TwoReadings
 		return e, nil
 	}

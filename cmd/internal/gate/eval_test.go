@@ -51,6 +51,15 @@ func TestEvalAmbiguous(t *testing.T) {
 		t.Fatal(err)
 	}
 	const denied = "deny /tools/t/deny_if/args.o.a-eq"
+	cases := map[string]string{
+		`{"tool":"t","tool":"u","arguments":{}}`:                               "deny (ambiguous)",
+		`{"tool":"u","tool":"t","arguments":{}}`:                               "deny (ambiguous)",
+		`{"tool":"t","to\u006fl":"u"}`:                                         "deny (ambiguous)",
+		`{"tool":"t\ud800"}`:                                                   "deny (ambiguous)",
+		`{"tool":"t","arguments":{"o":{"a":"bad"}},"arguments":{}}`:            "deny (ambiguous)",
+		`{"arguments":null,"at_ms":1,"tool":"t","arguments":{},"upstream":""}`: "deny (ambiguous)",
+		`{"arguments":{"o":{"a":"bad"}},"at_ms":1,"tool":"t"}`:                 denied,
+	}
 	for args, want := range map[string]string{
 		`{"o":{"a":"good"}}`:                "allow ",
 		`{"x":[{"a":"good"},{"a":"fine"}]}`: "allow ",
@@ -64,13 +73,16 @@ func TestEvalAmbiguous(t *testing.T) {
 		`[1]`:                               "deny (ambiguous)",
 		`null`:                              "allow ",
 	} {
+		cases[`{"tool":"t","arguments":`+args+"}"] = want
+	}
+	for line, want := range cases {
 		var got string
-		err := Eval(strings.NewReader(`{"tool":"t","arguments":`+args+"}\n"), l, wire.IsAmbiguous, func(_ string, e Evaluation) error {
+		err := Eval(strings.NewReader(line+"\n"), l, wire.IsAmbiguous, func(_ string, e Evaluation) error {
 			got = e.Decision + " " + e.Rule
 			return nil
 		})
 		if got != want || err != nil {
-			t.Errorf("%s: %q, error %v, want %q", args, got, err, want)
+			t.Errorf("%s: %q, error %v, want %q", line, got, err, want)
 		}
 	}
 }
@@ -79,13 +91,16 @@ func TestEvalAmbiguous(t *testing.T) {
 // input.
 func TestEvalMistakes(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"tool":5}`:                   "tool is of the type number, want a text",
-		`{"tool":"a","at_ms":"x"}`:     "at_ms is of the type string, want a whole number",
-		`{"tool":"a","at_ms":1.5}`:     "at_ms is of the type number 1.5, want a whole number",
-		`[]`:                           "want one JSON object with tool and arguments, got the type array",
-		`"send_keys"`:                  "want one JSON object with tool and arguments, got the type string",
-		`{"tool":"a","argumentz":{}}`:  `want one JSON object with tool and arguments: unknown field "argumentz"`,
-		`{"tool":"a","arguments":{"a"`: "want one JSON object with tool and arguments: unexpected EOF",
+		`{"tool":5}`:                       "tool is of the type number, want a text",
+		`{"tool":"a","at_ms":"x"}`:         "at_ms is of the type string, want a whole number",
+		`{"tool":"a","at_ms":1.5}`:         "at_ms is of the type number 1.5, want a whole number",
+		`[]`:                               "want one JSON object with tool and arguments, got the type array",
+		`"send_keys"`:                      "want one JSON object with tool and arguments, got the type string",
+		`{"tool":"a","argumentz":{}}`:      `want one JSON object with tool and arguments: unknown field "argumentz"`,
+		`{"tool":"a","Tool":"b"}`:          `want one JSON object with tool and arguments: unknown field "Tool"`,
+		`{"tool":"a","TOOL":"b"}`:          `want one JSON object with tool and arguments: unknown field "TOOL"`,
+		`{"tool":"a","home":"","home":""}`: `want one JSON object with tool and arguments: duplicate field "home"`,
+		`{"tool":"a","arguments":{"a"`:     "want one JSON object with tool and arguments: unexpected EOF",
 	} {
 		err := Eval(strings.NewReader(line+"\n"), Loaded{}, wire.IsAmbiguous, nil)
 		if want = "reading call 1: " + want; err == nil || err.Error() != want {
