@@ -184,12 +184,8 @@ func (s *Scanner) assigned(i int) lex.Span {
 	}
 	v := s.pieces(i, s.joinedStrings(s.values.Value(i+1)))
 	if at := max(v.To, i); at < len(s.text) && s.text[at] != '\n' {
-		if found := s.values.Chosen(s.found, i); len(found) > len(s.found) && s.sensitive(decoded, more|names.NoWhole) {
-			for _, c := range found[len(s.found):] {
-				if !about.IsDescription(s.text, c) {
-					s.found, s.unordered = append(s.found, c), true
-				}
-			}
+		if found := s.values.Chosen(s.found, i, about.IsDescription); len(found) > len(s.found) && s.sensitive(decoded, more|names.NoWhole) {
+			s.found, s.unordered = found, true
 		}
 	}
 	if bare := bytes.TrimLeft(name, "-"); s.text[i] == '=' && (bytes.EqualFold(bare, []byte("env")) || bytes.EqualFold(bare, []byte("environment"))) {

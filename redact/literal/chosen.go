@@ -2,6 +2,7 @@ package literal
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"auditproxy/redact/formats"
@@ -11,8 +12,9 @@ import (
 
 // Chosen adds the strings that the expression behind the separator at i may have as its
 // value, by a condition or if another value is not set: c ? "SECRET" : "SECRET",
-// os.getenv("X") or "SECRET", ENV.fetch("X") { "SECRET" }.
-func (r *Reader) Chosen(found []lex.Span, i int) []lex.Span {
+// os.getenv("X") or "SECRET", ENV.fetch("X") { "SECRET" }. isNone reports that a string is
+// no secret.
+func (r *Reader) Chosen(found []lex.Span, i int, isNone func([]byte, lex.Span) bool) []lex.Span {
 	line := r.Text[i+1 : min(len(r.Text), i+1+maxExpression)]
 	n := r.quotes.Next(r.Text, i+1, isQuoteOrEnd) - (i + 1)
 	if n <= 0 || n >= len(line) || line[n] == '\n' {
@@ -36,8 +38,7 @@ func (r *Reader) Chosen(found []lex.Span, i int) []lex.Span {
 			if quote >= end {
 				break
 			}
-			v := r.Quoted(i+1+quote, 0)
-			if w := r.Text[v.From:max(v.From, v.To)]; len(w) > 0 && (len(w) > 1 || lex.Classes[w[0]]&lex.IsAlnum != 0) && lex.MarkLen(w) == 0 && !formats.IsPlaceholder(w) && !prose.IsLabel(w) && !r.Names.IsPairName(&r.name, w) {
+			if v := r.choice(i+1+quote, isNone); v.From < v.To && !slices.Contains(found[max(0, len(found)-maxJudged):], v) {
 				found = append(found, v)
 			}
 		}
@@ -48,6 +49,25 @@ func (r *Reader) Chosen(found []lex.Span, i int) []lex.Span {
 		n = bytes.IndexAny(line[from:], "\"'`")
 	}
 	return found
+}
+
+// choice returns the string that the quote at i opens if it may be a secret. It is judged
+// once for all names before it, of which each has an expression that reaches to it.
+func (r *Reader) choice(i int, isNone func([]byte, lex.Span) bool) lex.Span {
+	for _, c := range r.choices {
+		if c.quote == i {
+			return c.value
+		}
+	}
+	v := r.Quoted(i, 0)
+	if w := r.Text[v.From:max(v.From, v.To)]; len(w) == 0 || len(w) == 1 && lex.Classes[w[0]]&lex.IsAlnum == 0 || lex.MarkLen(w) > 0 || formats.IsPlaceholder(w) || prose.IsLabel(w) || r.Names.IsPairName(&r.name, w) || isNone(r.Text, v) {
+		v = lex.Span{}
+	}
+	if len(r.choices) == maxJudged {
+		r.choices = append(r.choices[:0], r.choices[1:]...)
+	}
+	r.choices = append(r.choices, choice{i, v})
+	return v
 }
 
 func isQuoteOrEnd(c byte) bool { return c == '"' || c == '\'' || c == '`' || c == '\n' }
@@ -137,4 +157,5 @@ func endOf(b []byte) int {
 const (
 	maxExpression = 256
 	maxChoices    = 6
+	maxJudged     = 2 * maxChoices // two names can pair the same quotes otherwise
 )

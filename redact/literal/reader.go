@@ -16,6 +16,13 @@ type Reader struct {
 	decoded [2][]byte    // of Unescaped
 	left    int          // bytes that may still be read to find where something ends
 	quotes  lex.Ahead    // the next quote or line break
+	choices []choice     // judged last
+}
+
+// A choice is a string that may be the value of an expression; an empty one is no secret.
+type choice struct {
+	quote int
+	value lex.Span
 }
 
 // reads is how often the bytes of a text may be read to find where something ends. Of
@@ -25,7 +32,7 @@ const reads = 8
 
 // Read starts with a text.
 func (r *Reader) Read(text []byte) {
-	r.Text, r.left, r.End, r.quotes = text, reads*len(text)+4<<10, len(text), lex.Ahead{}
+	r.Text, r.left, r.End, r.quotes, r.choices = text, reads*len(text)+4<<10, len(text), lex.Ahead{}, r.choices[:0]
 }
 
 // spend counts n bytes that were read.
