@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -140,16 +141,41 @@ func TestStepsAreLinear(t *testing.T) {
 }
 
 // TestSpent: a text in which looking for the ends of things does not end is hidden whole,
-// since what is in it is not known.
+// since what is in it is not known. So is one that has such a text in a string in a string,
+// and one whose strings are in strings again and again.
 func TestSpent(t *testing.T) {
 	r, err := New(Config{Key: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, unit := range []string{"{\"a\":\"{\\\"tokens:\n - ", "[redacted password=$(echo "} {
-		text := "plain " + strings.Repeat(unit, 256<<10/len(unit)) + " correct horse"
-		if got := string(r.AppendText(nil, []byte(text))); strings.Contains(got, "plain") || strings.Contains(got, "horse") {
-			t.Errorf("%q: %.80s … %.80s", unit, got, got[max(0, len(got)-80):])
+	for _, unit := range []string{"{\"a\":\"{\\\"tokens:\n - ", "[redacted password=$(echo ", "$\"a@{\"aa_='\"'\"'\"\".\"{\"\"tokens:\n - me:[;a\\"} {
+		text := []byte("plain " + strings.Repeat(unit, 256<<10/len(unit)) + " correct horse")
+		for levels := range 4 {
+			if got := string(r.AppendWhole(nil, text)); strings.Contains(got, "plain") || strings.Contains(got, "horse") {
+				t.Errorf("%q, quoted %d times: %.80s … %.80s", unit, levels, got, got[max(0, len(got)-80):])
+			}
+			text = strconv.AppendQuote(nil, string(text))
+		}
+	}
+}
+
+// TestNotSpent: texts of people stay readable, also as a string in a string in a string.
+func TestNotSpent(t *testing.T) {
+	r, err := New(Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"python.go", "credential/scan.go", "../docs/approval.md"} {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := bytes.Repeat(append(file, "\nFuse\n"...), 256<<10/len(file))
+		for levels := range 4 {
+			if got := r.AppendWhole(nil, text); !bytes.Contains(got, []byte("Fuse")) {
+				t.Errorf("%s, quoted %d times: %.80s", name, levels, got)
+			}
+			text = strconv.AppendQuote(nil, string(text))
 		}
 	}
 }

@@ -63,6 +63,11 @@ func (s *Scanner) scanEncoded() {
 // maxLevels is how many strings in strings are looked into.
 const maxLevels = 3
 
+// maxInward is how often a text may be read as a string in itself, by one kind of quotation
+// in the other. Of 9000 files of people, also put into JSON three times, none was read more
+// than 12 times so; one that was made to take time, 42 times.
+const maxInward = 16
+
 // escaped adds the credentials of the strings in the text, in which lines and
 // quotes are escapes: their structure shows only after decoding.
 func (s *Scanner) escaped(levels int) {
@@ -161,16 +166,21 @@ func (s *Scanner) veiled() {
 // inside adds the credentials of the unwrapper's text.
 func (s *Scanner) inside(levels int) {
 	u := s.unwrap
-	u.inner.found = u.inner.found[:0]
+	if s.inward -= len(u.text); s.inward < 0 {
+		s.values.Exhaust()
+		return
+	}
+	u.inner.found, u.inner.inward = u.inner.found[:0], s.inward
 	hint := u.inner.look(u.text)
 	u.inner.scan(u.text, hint)
-	s.values.SpendWith(&u.inner.values)
 	if levels > 1 && hint&lookEscaped != 0 {
 		u.inner.escaped(levels - 1)
 	}
 	if levels > 1 && hint&lookRequoted != 0 {
 		u.inner.requoted(levels - 1)
 	}
+	s.inward = u.inner.inward
+	s.values.SpendWith(&u.inner.values)
 	for _, c := range u.inner.found {
 		s.found = append(s.found, lex.Span{From: int(u.at[c.From]), To: int(u.at[c.To])})
 	}

@@ -32,7 +32,7 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	if hint == 0 {
 		return nil
 	}
-	s.text = text
+	s.text, s.inward = text, maxInward*len(text)+64<<10
 	s.scan(text, hint)
 	if s.Given.From < s.Given.To {
 		s.found = append(s.found, s.Given)

@@ -46,6 +46,7 @@ type Scanner struct {
 	printed  printed.Finder
 	windows  []lex.Span // where credentials of known formats may be
 	unwrap   *unwrapper
+	inward   int // bytes of strings in strings that may still be read
 	// unordered reports whether a span was added before or behind others.
 	unordered bool
 }

@@ -45,9 +45,12 @@ func (r *Reader) spend(n int) {
 // IsSpent reports whether the text was read too often.
 func (r *Reader) IsSpent() bool { return r.left < 0 }
 
+// Exhaust spends the reader.
+func (r *Reader) Exhaust() { r.left, r.End = -1, 0 }
+
 // SpendWith spends the reader if another one, of what the text says once decoded, is.
 func (r *Reader) SpendWith(other *Reader) {
 	if other.IsSpent() {
-		r.spend(r.left + 1)
+		r.Exhaust()
 	}
 }
