@@ -70,6 +70,11 @@ func (a *app) clean(text string) string {
 	return string(a.messages().AppendMessage(nil, []byte(text)))
 }
 
+// cleanText is clean for a text that is not this program's own, such as a policy's.
+func (a *app) cleanText(text string) string {
+	return string(a.messages().AppendWhole(nil, []byte(text)))
+}
+
 // A cleanWriter is standard error without credentials.
 type cleanWriter struct{ a *app }
 

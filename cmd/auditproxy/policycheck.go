@@ -77,6 +77,7 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 	var bad *policy.Error
 	if errors.As(err, &bad) {
 		if asJSON {
+			a.cleanProblems(bad.Problems)
 			err = errors.Join(err, terminal.PrintJSON(a.stdout, refused{bad.Problems, bad.More}))
 		}
 		return cli.ExitError{Code: cli.ExitFound, Err: err}
@@ -90,6 +91,12 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 		tools := seen.Seen()
 		c = checked{l.Policy.Describe(tools), &compared{len(tools), seen.Calls}}
 	}
+	for _, t := range c.Tools {
+		for i := range t.Rules {
+			t.Rules[i].Text = a.cleanText(t.Rules[i].Text)
+		}
+	}
+	a.cleanProblems(c.Warnings)
 	if asJSON {
 		err = terminal.PrintJSON(a.stdout, c)
 	} else {
@@ -102,6 +109,12 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 		unseen = fmt.Errorf("comparing with the tools of the spool: %w", unseen)
 	}
 	return errors.Join(err, unseen)
+}
+
+func (a *app) cleanProblems(problems []policy.Problem) {
+	for i := range problems {
+		problems[i].Text = a.clean(problems[i].Text)
+	}
 }
 
 // seenTools returns the tools that the spool has seen, nil without any.

@@ -67,6 +67,7 @@ func (a *app) evalPolicy(file string, asJSON bool) error {
 		return err
 	}
 	return gate.Eval(a.stdin, l, wire.IsAmbiguous, func(tool string, e gate.Evaluation) error {
+		e.Reason = a.cleanText(e.Reason)
 		if asJSON {
 			return terminal.PrintJSON(a.stdout, e)
 		}

@@ -148,8 +148,12 @@ func (r *ruleSpec) String() string {
 
 // String is the condition as it is written.
 func (c *conditionSpec) String() string {
-	value, _ := json.Marshal(c.node.get("value").any())
-	return cut(c.node.get("path").text, 100) + " " + c.op + " " + cut(string(value), 100)
+	value, shown := c.node.get("value"), concealed
+	if !value.secret {
+		written, _ := json.Marshal(value.any())
+		shown = cut(string(written), 100)
+	}
+	return cut(c.node.get("path").text, 100) + " " + c.op + " " + shown
 }
 
 // String is the limit in words.
@@ -223,7 +227,7 @@ func (p *Policy) probes(l *Listing, s *spec) {
 				}
 				for _, t := range required(c.path[len(c.path)-1], value.text) {
 					if !seen(t.Detector) && !s.denies(c.path, t.Value) {
-						l.warn(value, "%s: also matches %q: %s", r.name, short(t.Value), t.Remedy)
+						l.warn(value, "%s: also matches %s: %s", r.name, value.quote(t.Value), t.Remedy)
 						break
 					}
 				}
@@ -237,7 +241,7 @@ func (p *Policy) probes(l *Listing, s *spec) {
 				for _, v := range values {
 					for _, t := range probe.Denied(c.path[len(c.path)-1], v.text, c.code == opRegex) {
 						if v.kind == text && !seen(t.Detector) && !s.denies(c.path, t.Value) {
-							l.warn(v, "%s: does not deny %q: %s", r.name, short(t.Value), t.Remedy)
+							l.warn(v, "%s: does not deny %s: %s", r.name, v.quote(t.Value), t.Remedy)
 							break
 						}
 					}
@@ -261,7 +265,7 @@ func (l *Listing) spelled(r *ruleSpec, c *conditionSpec, value *node) {
 		written, _ := json.Marshal(other)
 		a := argumentOf(written)
 		if v.kind == text && other != v.text && c.in(false, &a) == yes {
-			l.warn(v, "%s: does not deny %q: use in, with the values that are allowed", r.name, short(other))
+			l.warn(v, "%s: does not deny %s: use in, with the values that are allowed", r.name, v.quote(other))
 			return
 		}
 	}

@@ -281,3 +281,43 @@ func TestOldNumerals(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretsAreNotQuoted: no message and no listing has the value of a condition on an
+// argument with the name of a secret.
+func TestSecretsAreNotQuoted(t *testing.T) {
+	const canary = "Hunter2"
+	told := func(source string) string {
+		p, err := policy.Load([]byte(source), "p.yaml")
+		if err != nil {
+			return err.Error()
+		}
+		listing, _ := json.Marshal(p.Describe(nil))
+		return string(listing)
+	}
+	for _, path := range []string{"args.password", "args.db.api_token", "args.secrets.a", "args.headers.X-Api-Key", "argz.password"} {
+		for _, condition := range []string{
+			`op: eq, value: Hunter2`, `op: neq, value: Hunter2`, `op: in, value: [a, Hunter2, [Hunter2]]`, `op: in, value: Hunter2`, `op: not_in, value: [Hunter2]`,
+			`op: regex, value: ^Hunter2`, `op: regex, value: (Hunter2`, `op: regex, value: 'Hunter2\z\k'`, `op: regex, value: [Hunter2]`, `op: contains, value: /srv/Hunter2`,
+			`op: gt, value: Hunter2`, `op: exists, value: Hunter2`, `op: eq, value: {a: Hunter2}`, "op: eq, value: \"Hunter2\\b\"",
+		} {
+			for _, rule := range []string{"tools: {t: {require: [{conditions: [{%s}]}]}}", "tools: {t: {deny_if: [{conditions: [{%s}]}]}}", "tools: {t: {rules: [{name: r, conditions: [{%s}]}]}}"} {
+				source := "version: \"1\"\ndefault: allow\n" + fmt.Sprintf(rule, "path: "+path+", "+condition)
+				if text := told(source); strings.Contains(strings.ToUpper(text), strings.ToUpper(canary)) {
+					t.Errorf("%s\n%s", source, text)
+				}
+			}
+		}
+	}
+	for _, number := range []string{"0471100", "47110815471108154711"} {
+		for _, op := range []string{"contains", "eq", "exists", "regex", "in"} {
+			if text := told("version: \"1\"\ndefault: allow\ntools: {t: {require: [{conditions: [{path: args.password, op: " + op + ", value: " + number + "}]}]}}"); strings.Contains(text, "4711") {
+				t.Errorf("%s %s: %s", op, number, text)
+			}
+		}
+	}
+	for _, path := range []string{"args.keys", "args.output_path", "args.max_tokens", "args.value"} {
+		if text := told(`{"version":"1","default":"allow","tools":{"t":{"require":[{"conditions":[{"path":"` + path + `","op":"eq","value":"Hunter2"}]}]}}}`); !strings.Contains(text, canary) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}

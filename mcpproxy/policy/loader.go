@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"unicode"
 
+	"auditproxy/redact/names"
 	"auditproxy/schemas/escape"
 )
 
@@ -36,6 +38,9 @@ type loader struct {
 	conditions slab[conditionSpec]
 	operands   slab[operand]
 	names      slab[string]
+
+	secrets *names.Classifier // made for the first condition
+	folded  names.Folded
 }
 
 // A place is the path of a value, as messages have it. Only they need its text.
@@ -80,11 +85,9 @@ func (l *loader) warn(at *node, where *place, format string, args ...any) {
 
 // shown is a value in a message.
 func shown(n *node) string {
-	if n.kind == text {
-		return fmt.Sprintf("%q", short(n.text))
-	}
-	if n.kind == number || n.kind == boolean {
-		return short(n.text)
+	switch n.kind {
+	case text, number, boolean:
+		return n.quote(n.text)
 	}
 	return n.kind.String()
 }
@@ -255,7 +258,10 @@ func (l *loader) pattern(n *node, where *place) (p pattern) {
 	l.written(n, where)
 	parsed, err := syntax.Parse(n.text, syntax.Perl)
 	if err != nil {
-		l.problem(n, where, "invalid regex %q: %s", short(n.text), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		if e := new(syntax.Error); n.secret && errors.As(err, &e) {
+			err = errors.New(string(e.Code)) // without a part of the text
+		}
+		l.problem(n, where, "invalid regex %s: %s", shown(n), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return p
 	}
 	if l.programs > maxPrograms {
@@ -327,9 +333,28 @@ func (l *loader) condition(c *conditionSpec, n *node, where *place, roots []stri
 	case value == nil:
 		l.problem(n, where, "value is missing")
 	default:
+		written := c.path
+		if path != nil && written == nil && c.counter == nil { // it does not start as a path does
+			written = strings.Split(path.text, ".")
+		}
+		if l.isSecret(written) {
+			value.conceal()
+		}
 		c.op, c.code = op.text, opcode(slices.Index(operators, op.text))
 		l.operand(value, where, &c.condition)
 	}
+}
+
+// isSecret reports whether arguments at p are secrets by a name. Those that are secrets by
+// what people type into them, such as keys, are not: a pattern for them is none.
+func (l *loader) isSecret(p path) bool {
+	if l.secrets == nil {
+		l.secrets = names.Strict(nil, nil)
+	}
+	return slices.ContainsFunc(p, func(name string) bool {
+		l.folded.Fold([]byte(name))
+		return l.secrets.Sensitive(&l.folded, names.NoWhole|names.Keyed([]byte(name)))
+	})
 }
 
 // operand checks the value of a condition by its operator.
@@ -356,7 +381,7 @@ func (l *loader) operand(n *node, where *place, c *condition) {
 		c.pattern = l.pattern(n, where)
 	case "contains":
 		if n.kind == number {
-			l.warn(n, where, "a number is looked for in lists only: put %s in quotes for texts", short(n.text))
+			l.warn(n, where, "a number is looked for in lists only: put %s in quotes for texts", shown(n))
 		}
 	}
 	if c.op == "in" && len(values) == 0 {
@@ -375,10 +400,10 @@ func (l *loader) operand(n *node, where *place, c *condition) {
 // of duplicate keys inside values.
 func (l *loader) doubt(n *node, where *place) {
 	if n.doubt != none {
-		l.warn(n, where, "readers of YAML 1.1 take %s for %s: put it in quotes", short(n.text), n.doubt)
+		l.warn(n, where, "readers of YAML 1.1 take %s for %s: put it in quotes", n.bare(n.text), n.doubt)
 	}
 	if n.kind == number && n.whole && math.Abs(n.number()) > maxCount {
-		l.warn(n, where, "numbers are compared as float64, which is not exact for %s", short(n.text))
+		l.warn(n, where, "numbers are compared as float64, which is not exact for %s", shown(n))
 	}
 	for _, key := range n.keys() {
 		l.again(key, where)

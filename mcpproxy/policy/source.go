@@ -49,6 +49,7 @@ type node struct {
 	doubt        doubt
 	whole        bool    // a number without fraction and exponent
 	again        bool    // a name of an object that had it before
+	secret       bool    // a value that no message shows, see conceal
 	line, column int32   // from 1; columns count characters
 	text         string  // of a scalar, decoded
 	children     []*node // of a list; of an object all names, then all values
@@ -64,6 +65,35 @@ func (n *node) keys() []*node {
 
 // items returns the values of an object or a list.
 func (n *node) items() []*node { return n.children[len(n.keys()):] }
+
+// concealed is a secret in a message.
+const concealed = "(secret)"
+
+// conceal keeps a value out of messages: that of a condition on an argument with the name of
+// a secret. Records have a digest of such an argument, and have what says why a policy does
+// not load.
+func (n *node) conceal() {
+	n.secret = true
+	for _, item := range n.items() {
+		item.conceal()
+	}
+}
+
+// quote is s, the value n or one like it, in a message: texts in quotes.
+func (n *node) quote(s string) string {
+	if n.kind == text && !n.secret {
+		return strconv.Quote(short(s))
+	}
+	return n.bare(s)
+}
+
+// bare is quote without quotes.
+func (n *node) bare(s string) string {
+	if n.secret {
+		return concealed
+	}
+	return short(s)
+}
 
 // number returns a number, which is finite.
 func (n *node) number() float64 {
