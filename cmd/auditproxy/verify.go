@@ -72,7 +72,7 @@ func newVerifyCmd(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.trust, "trust", "", "`FILE` with the keys to trust")
 	f.BoolVar(&o.firstUse, "trust-on-first-use", false, "trust the keys that are found, and keep them")
-	f.StringVar(&o.file, "file", "", "check the records in `FILE`, one on each line, instead of the spool's")
+	f.StringVar(&o.file, "file", "", "check the records in `FILE` (- for standard input), one on each line, instead of the spool's")
 	f.StringArrayVar(&o.checkpoints, "checkpoint", nil, "compare with the signed checkpoints in `FILE`; may be repeated")
 	f.StringVar(&o.session, "session", "", "only sessions whose id starts with `ID`")
 	f.BoolVar(&o.damageOnly, "damage-only", false, "check for damage and missing records, not for changes")

@@ -20,8 +20,11 @@ import (
 
 // RunFile checks the records in a file, one on a line as they were written: the
 // values of Kafka messages, raw of ClickHouse, or a segment of a spool. Records of
-// several sessions may be mixed, and repeated.
+// several sessions may be mixed, and repeated. The name - is standard input.
 func RunFile(ctx context.Context, cfg Config, name string) error {
+	if name == "-" {
+		name = "/dev/stdin"
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
