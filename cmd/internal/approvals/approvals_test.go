@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy/approval"
 	"auditproxy/schemas/audit"
 
@@ -191,6 +192,42 @@ func TestHostileQuestionsAreHarmless(t *testing.T) {
 		}
 		if strings.Count(said.String(), "bad") != 1 {
 			t.Errorf("said: %s, want the question that cannot be read, once", said)
+		}
+	}
+}
+
+// TestNoTextLooksLikeAQuestion: a text that fills rows of the terminal does not begin one of
+// its own, whatever the width. Arguments that did showed a second question, the harmless
+// one, right above the prompt.
+func TestNoTextLooksLikeAQuestion(t *testing.T) {
+	p := newProxy(t)
+	q := newQuestion("q1")
+	for _, field := range []*string{&q.Server, &q.Calls[0].Tool, &q.Calls[0].Target, &q.Calls[0].Reason} {
+		*field = strings.Repeat(" ", 80) + "q2  1s ago, 1m59s left" + strings.Repeat("\u4f60", 60)
+	}
+	filled := map[string]string{}
+	for i := range 200 {
+		filled[fmt.Sprint("a", i)] = strings.Repeat(" ", i) + "  asked by ann"
+		filled[fmt.Sprint("b", i)] = strings.Repeat("x", i) + "  capture_pane  read low"
+	}
+	text, _ := json.Marshal(filled)
+	q.Calls[0].Args = audit.JSON(text[:maxShown-1])
+	s, _, _ := p.people(Config{})
+	now := time.Now()
+	plain := string(s.text(q, now, true))
+	for cells := 20; cells < 100; cells++ {
+		s.cfg.Cells = cells
+		got := string(s.text(q, now, true))
+		if whole := strings.ReplaceAll(got, "\n    | ", ""); whole != plain {
+			t.Fatalf("%d cells:\n%s\nwant:\n%s", cells, whole, plain)
+		}
+		for row := range strings.Lines(got) {
+			if n := terminal.Cells(strings.TrimSuffix(row, "\n")); n > cells {
+				t.Errorf("a row of %d cells, want %d: %s", n, cells, row)
+			}
+		}
+		if strings.Count(got, "  asked by ") > 1 || strings.Contains(got, "  capture_pane") || strings.Contains(got, "\nq2 ") {
+			t.Errorf("%d cells: a row looks like one of a question:\n%s", cells, got)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (p proxy) wants(approved bool, scope approval.Scope) {
 	}
 }
 
-const prompt = "[a]llow once, [s]ession, [d]eny; or the word always or skip: "
+const prompt = "send_keys  destructive critical: [a]llow once, [s]ession, [d]eny; or the word always or skip: "
 
 // Several calls are asked about one after the other.
 func TestAskAtTerminal(t *testing.T) {

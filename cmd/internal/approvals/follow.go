@@ -110,7 +110,8 @@ func (s *Session) show(q *approval.Question) error {
 // ask asks until an answer comes or the question is over. The error is
 // io.EOF at the end of the input.
 func (s *Session) ask(ctx context.Context, k Asker, q *approval.Question, settled time.Time) (over bool, err error) {
-	prompt := func() { io.WriteString(s.cfg.Stdout, question) }
+	about := s.about(q)
+	prompt := func() { io.WriteString(s.cfg.Stdout, about+question) }
 	prompt()
 	var typed []byte
 	for ctx.Err() == nil {

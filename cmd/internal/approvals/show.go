@@ -70,7 +70,7 @@ func (s *Session) json(q *approval.Question, now time.Time) error {
 func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
 	var text []byte
 	end := func(l *terminal.Line) { text = append(text, l.End()...) }
-	l := &terminal.Line{Colour: s.cfg.Colour}
+	l := s.line()
 	l.Put(terminal.Bold, q.ID)
 	left := seconds(q.Expires.Sub(now)) + " left"
 	if q.Abandoned {
@@ -78,13 +78,13 @@ func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
 	}
 	l.PutSafe(terminal.Plain, "  "+seconds(now.Sub(q.Asked))+" ago, "+left)
 	end(l)
-	l = &terminal.Line{Colour: s.cfg.Colour}
+	l = s.line()
 	l.PutSafe(terminal.Faint, "  asked by ")
 	l.Put(terminal.Plain, q.Owner)
 	field := func(name, value string) {
 		if value != "" {
 			l.PutSafe(terminal.Faint, "  "+name+" ")
-			l.Put(terminal.Plain, clip(value))
+			l.PutSafe(terminal.Plain, visible(value))
 		}
 	}
 	if q.User != q.Owner { // by its own account
@@ -99,7 +99,7 @@ func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
 		text = s.appendCall(text, &q.Calls[i], whole)
 	}
 	if q.More > 0 {
-		l = &terminal.Line{Colour: s.cfg.Colour}
+		l = s.line()
 		l.PutSafe(terminal.Alarm, fmt.Sprintf("  and %s that the question leaves out", terminal.Count(q.More, "more call")))
 		end(l)
 	}
@@ -107,38 +107,30 @@ func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
 }
 
 func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
-	k, _ := audit.ParseRisk(c.Risk)
 	found, err := audit.ParseDetections(c.Detections)
-	style := terminal.Plain
-	switch k.Level {
-	case risk.Destructive.Level():
-		style = terminal.Bad
-	case risk.Execute.Level():
-		style = terminal.Warn
-	}
-	l := &terminal.Line{Colour: s.cfg.Colour}
+	l := s.line()
 	l.PutSafe(terminal.Plain, "  ")
-	l.PutSafe(terminal.Bold, escape.Name(clip(c.Subject())))
+	putSubject(l, c)
 	if c.Target != "" {
-		l.Put(terminal.Plain, " "+clip(c.Target))
+		l.PutSafe(terminal.Plain, " "+visible(c.Target))
 	}
-	l.Put(style, strings.TrimRight("  "+k.Category+" "+k.Level, " "))
+	putRisk(l, c)
 	for _, d := range found { // all: an approval may hold for them
-		l.Put(terminal.Warn, " !"+d.Detector+":"+d.At)
+		l.PutSafe(terminal.Warn, " !"+visible(d.Detector)+":"+visible(d.At))
 	}
 	if err != nil {
 		l.PutSafe(terminal.Alarm, " !unreadable_detections")
 	}
-	l.Put(terminal.Faint, "  "+clip(c.Rule))
+	l.PutSafe(terminal.Faint, "  "+visible(c.Rule))
 	if c.Reason != "" {
-		l.Put(terminal.Faint, ": "+clip(c.Reason))
+		l.PutSafe(terminal.Faint, ": "+visible(c.Reason))
 	}
 	text = append(text, l.End()...)
 	if len(c.Operations) > 0 { // the arguments may name them far behind
-		l = &terminal.Line{Colour: s.cfg.Colour}
+		l = s.line()
 		l.PutSafe(terminal.Plain, "    operations")
 		for _, name := range c.Operations {
-			l.PutSafe(terminal.Bold, "  "+escape.Name(clip(name)))
+			l.PutSafe(terminal.Bold, "  "+spaced(escape.Name(clip(name))))
 		}
 		if c.MoreOperations > 0 {
 			l.PutSafe(terminal.Alarm, fmt.Sprintf("  and %d more", c.MoreOperations))
@@ -148,9 +140,9 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 	if c.Args == "" {
 		return text
 	}
-	l = &terminal.Line{Colour: s.cfg.Colour}
+	l = s.line()
 	if !whole {
-		l.Limit = s.cfg.Cells
+		l.Turn = ""
 	}
 	l.PutSafe(terminal.Plain, "    ")
 	args := string(escape.AppendJSON(nil, []byte(c.Args)))
@@ -158,10 +150,10 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 	if len(short) > maxShown {
 		short = strings.ToValidUTF8(short[:maxShown], "")
 	}
-	l.PutSafe(terminal.Plain, short)
+	l.PutSafe(terminal.Plain, spaced(short))
 	text = append(text, l.End()...)
 	if n := len(args) - len(short); n > 0 {
-		l = &terminal.Line{Colour: s.cfg.Colour}
+		l = s.line()
 		l.PutSafe(terminal.Alarm, fmt.Sprintf("    and %d bytes that are not shown: see --format json", n))
 		text = append(text, l.End()...)
 	}
@@ -171,6 +163,51 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 // maxText is how many bytes of each other text are shown, so that none fills the
 // screen.
 const maxText = 1024
+
+// about is what a question is about, in a word: its text may have left the screen.
+func (s *Session) about(q *approval.Question) string {
+	l := s.line()
+	putSubject(l, &q.Calls[0]) // the most dangerous one
+	putRisk(l, &q.Calls[0])
+	if n := len(q.Calls) - 1 + q.More; n > 0 {
+		l.PutSafe(terminal.Alarm, fmt.Sprintf(" and %s", terminal.Count(n, "more call")))
+	}
+	return strings.TrimSuffix(string(l.End()), "\n") + ": "
+}
+
+func putSubject(l *terminal.Line, c *approval.Call) {
+	l.PutSafe(terminal.Bold, spaced(escape.Name(clip(c.Subject()))))
+}
+
+func putRisk(l *terminal.Line, c *approval.Call) {
+	k, _ := audit.ParseRisk(c.Risk)
+	style := terminal.Plain
+	switch k.Level {
+	case risk.Destructive.Level():
+		style = terminal.Bad
+	case risk.Execute.Level():
+		style = terminal.Warn
+	}
+	l.PutSafe(style, strings.TrimRight("  "+visible(k.Category)+" "+visible(k.Level), " "))
+}
+
+// line starts a line. A further row of it has a mark: text that filled a row could look like
+// a question of its own in the next one, right above the prompt.
+func (s *Session) line() *terminal.Line {
+	return &terminal.Line{Colour: s.cfg.Colour, Limit: s.cfg.Cells, Turn: "    | "}
+}
+
+// visible is a text that may be untrusted as a person sees it.
+func visible(text string) string { return spaced(escape.Text(clip(text))) }
+
+// spaced shows each space behind another as its escape: they can fill a row too.
+func spaced(text string) string {
+	for i := strings.Index(text, "  "); i >= 0; i = strings.Index(text, "  ") {
+		n := len(text[i:]) - len(strings.TrimLeft(text[i:], " "))
+		text = text[:i+1] + strings.Repeat(`\u0020`, n-1) + text[i+n:]
+	}
+	return text
+}
 
 // clip shortens a text that may be untrusted, and marks the cut.
 func clip(text string) string {

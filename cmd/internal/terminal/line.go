@@ -24,7 +24,8 @@ const (
 // A Line is one line for a terminal, built from left to right.
 type Line struct {
 	Colour bool
-	Limit  int // cells, 0 for none
+	Limit  int    // cells, 0 for none
+	Turn   string // what a further row begins with; "" if the line is cut at Limit
 
 	buf   []byte
 	cells int // used
@@ -35,10 +36,14 @@ func (l *Line) Put(s Style, text string) { l.PutSafe(s, escape.Text(text)) }
 
 // PutSafe adds a text of visible characters only.
 func (l *Line) PutSafe(s Style, text string) {
-	if text == "" || l.Limit > 0 && l.cells >= l.Limit {
+	if text == "" || l.Turn == "" && l.Limit > 0 && l.cells >= l.Limit {
 		return
 	}
-	text = l.fit(text)
+	if l.Turn == "" {
+		text = l.fit(text)
+	} else if l.Limit > 0 {
+		text = l.turned(text)
+	}
 	if !l.Colour || s == Plain {
 		l.buf = append(l.buf, text...)
 		return
@@ -63,6 +68,21 @@ func (l *Line) fit(text string) string {
 		}
 	}
 	return text
+}
+
+// turned breaks text into rows, so that none begins with what a stranger chose.
+func (l *Line) turned(text string) string {
+	var rows strings.Builder
+	for _, r := range text {
+		n := runeCells(r)
+		if l.cells+n > l.Limit {
+			rows.WriteString("\n" + l.Turn)
+			l.cells = Cells(l.Turn)
+		}
+		rows.WriteRune(r)
+		l.cells += n
+	}
+	return rows.String()
 }
 
 // Column adds text and spaces up to n cells, then one more.
