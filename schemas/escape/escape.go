@@ -2,6 +2,7 @@
 package escape
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -60,8 +61,8 @@ func Text(text string) string {
 	return text
 }
 
-// Name is Text for a name. In one that IsMixed, letters that are not of ASCII become
-// escapes too: a person would read another name.
+// Name is Text for a name. In one that IsMixed, letters and signs that are not of ASCII
+// become escapes too: a person would read another name.
 func Name(name string) string {
 	if !IsMixed(name) {
 		return Text(name)
@@ -69,7 +70,7 @@ func Name(name string) string {
 	var dst []byte
 	from := 0
 	for i, r := range name {
-		if r < utf8.RuneSelf || !unicode.IsLetter(r) {
+		if r < utf8.RuneSelf || !unicode.IsLetter(r) && !isStrange(r) {
 			continue
 		}
 		dst = appendText(dst, name[from:i])
@@ -83,19 +84,43 @@ func Name(name string) string {
 	return string(appendText(dst, name[from:]))
 }
 
-// IsMixed reports whether a name has letters of ASCII and of another script than the Latin
-// one: some look like others.
+// IsMixed reports whether a name can be read as another one: next to letters of ASCII it
+// has what no Latin alphabet has, or each of its letters looks like one of ASCII.
 func IsMixed(name string) bool {
-	ascii, other := false, false
+	ascii, strange, like, other := false, false, false, false
 	for _, r := range name {
-		if r < utf8.RuneSelf {
+		switch {
+		case r < utf8.RuneSelf:
 			ascii = ascii || 'a' <= r|0x20 && r|0x20 <= 'z'
-		} else {
-			other = other || unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r)
+		case strings.ContainsRune(lookAlikes, r):
+			strange, like = true, true
+		default:
+			strange = strange || isStrange(r)
+			other = other || unicode.IsLetter(r)
 		}
 	}
-	return ascii && other
+	return strange && ascii || like && !other
 }
+
+// isStrange reports whether a character beyond ASCII is none of a name in Latin letters: a
+// letter of another script or of phonetics, a sign that combines with the one before, as a
+// line below "_" does, or a digit, a hyphen or a line that is wider.
+func isStrange(r rune) bool {
+	switch {
+	case unicode.Is(unicode.Latin, r):
+		return r > 0x24F && (r < 0x1E00 || 0x1EFF < r)
+	case unicode.IsLetter(r):
+		return true
+	case r == '…': // of a name that was cut
+		return false
+	}
+	return unicode.In(r, unicode.M, unicode.P, unicode.N, unicode.Sm, unicode.Sk)
+}
+
+// lookAlikes are letters of Greek and Cyrillic with the shape of one of ASCII.
+const lookAlikes = "\u03b1\u03bd\u03bf\u03c1\u03c5\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7" +
+	"\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u0475\u04af\u04bb\u04cf\u0501\u051b\u051d" +
+	"\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u04ae\u04c0\u050c\u051a\u051c"
 
 // AppendJSON is Text for JSON on one line, which stays the same JSON:
 // characters that must not reach a terminal are inside strings there, and

@@ -36,14 +36,27 @@ func TestText(t *testing.T) {
 // TestName checks that a name with letters that look like others is not shown as another one.
 func TestName(t *testing.T) {
 	for name, want := range map[string]string{
-		"send_keys":      "send_keys",
-		"s\u0435nd_keys": `s\u0435nd_keys`,
-		"r\u03bfom\n":    `r\u03bfom\n`,
-		"suche_größe":    "suche_größe",
-		"поиск":          "поиск",
-		"検索":             "検索",
-		"a\\\u0430":      `a\\\u0430`,
-		"a\U0001d41a":    `a\U0001d41a`,
+		"send_keys":                "send_keys",
+		"s\u0435nd_keys":           `s\u0435nd_keys`,
+		"r\u03bfom\n":              `r\u03bfom\n`,
+		"suche_größe":              "suche_größe",
+		"поиск":                    "поиск",
+		"検索":                       "検索",
+		"a\\\u0430":                `a\\\u0430`,
+		"a\U0001d41a":              `a\U0001d41a`,
+		"c\u0251pture":             `c\u0251pture`,
+		"send_\u0332keys":          `send_\u0332keys`,
+		"send\uff3fkeys":           `send\uff3fkeys`,
+		"list\u2010panes":          `list\u2010panes`,
+		"page\u0661":               `page\u0661`,
+		"\uff53end":                `\uff53end`,
+		"\u0441\u043e\u0440\u0443": `\u0441\u043e\u0440\u0443`,
+		"\u0435\u0445\u0435_1":     `\u0435\u0445\u0435_1`,
+		"send…[len=300 hmac=0123]": "send…[len=300 hmac=0123]",
+		"tìm_kiếm":                 "tìm_kiếm",
+		"łódź_đọc":                 "łódź_đọc",
+		"search 🔍 €":               "search 🔍 €",
+		"тест・１":                   "тест・１",
 	} {
 		if got := escape.Name(name); got != want {
 			t.Errorf("Name(%q) = %q, want %q", name, got, want)
