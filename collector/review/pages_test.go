@@ -172,7 +172,7 @@ func (f *fakeStore) Summary(_ context.Context, _ store.Session, seq uint64, n in
 
 func (f *fakeStore) Decisions(context.Context, store.DecisionFilter) (store.Decisions, error) {
 	c := store.DecisionCount{Denied: 1, WouldDeny: 2, Asked: 3, WouldAsk: 4}
-	use := []store.DecisionUse{{Name: f.text, Host: f.text, Reason: f.text, DecisionCount: c, Last: moment}, {DecisionCount: c}}
+	use := []store.DecisionUse{{Name: f.text, Host: f.text, Reasons: []string{f.text, f.text}, DecisionCount: c, Last: moment}, {DecisionCount: c}}
 	risk := []store.RiskUse{{Name: f.text, Calls: 2, Sessions: 1}}
 	return store.Decisions{Window: store.Window{From: moment, To: moment}, Total: c, First: moment, Last: moment, Rules: use, Tools: use, Users: use, Categories: risk, Detectors: risk}, f.err
 }

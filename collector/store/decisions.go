@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -19,9 +20,9 @@ func (c DecisionCount) Calls() uint64 { return c.Denied + c.WouldDeny + c.Asked 
 
 // A DecisionUse is the decisions by one rule, or about one tool or user.
 type DecisionUse struct {
-	Name   string // the rule, tool or user
-	Host   string // of a user
-	Reason string // of a rule: the text of one of its decisions
+	Name    string   // the rule, tool or user
+	Host    string   // of a user
+	Reasons []string // of a rule: some texts of its decisions, in order
 	DecisionCount
 	Last time.Time
 }
@@ -60,6 +61,10 @@ type DecisionFilter struct {
 // maxDecisions is the most rules, tools and users of a summary.
 const maxDecisions = 50
 
+// maxReasons is the most texts of one rule. A reason can name a tool, and a policy's
+// text can change; of those of an hour in one session the table has the last by alphabet.
+const maxReasons = 4
+
 // effectCounts are the columns of a DecisionCount. Each counts a bitmap, in which
 // duplicates collapse.
 const effectCounts = `sumIf(bitmapCardinality(decision_states.calls), effect = 'denied') AS denied,
@@ -74,9 +79,9 @@ type decisionRow struct {
 	User string `ch:"user"`
 	Host string `ch:"host"`
 	DecisionCount
-	Reason string    `ch:"why"`
-	First  time.Time `ch:"first"`
-	Last   time.Time `ch:"last"`
+	Reasons []string  `ch:"why"`
+	First   time.Time `ch:"first"`
+	Last    time.Time `ch:"last"`
 }
 
 // withinDecisions reads a table of states for a window.
@@ -103,7 +108,7 @@ func (r *Reader) Decisions(ctx context.Context, f DecisionFilter) (Decisions, er
 	}
 	rows, err := ask[decisionRow](ctx, r, "decisions", `
 		SELECT multiIf(grouping(rule) = 0, 'rule', grouping(tool) = 0, 'tool', grouping(user) = 0, 'user', 'all') AS by,
-		       rule, tool, user, host, `+effectCounts+`, max(reason) AS why, min(hour) AS first, max(last_ts) AS last
+		       rule, tool, user, host, `+effectCounts+`, arraySort(groupUniqArrayIf(`+strconv.Itoa(maxReasons)+`)(reason, reason != '')) AS why, min(hour) AS first, max(last_ts) AS last
 		FROM decision_states`+withinDecisions+where+`
 		GROUP BY GROUPING SETS ((rule), (tool), (user, host), ())
 		ORDER BY by, denied + would_deny + asked + would_ask DESC, rule, tool, user, host
@@ -114,7 +119,7 @@ func (r *Reader) Decisions(ctx context.Context, f DecisionFilter) (Decisions, er
 		case "all":
 			d.Total, d.First, d.Last = row.DecisionCount, row.First, row.Last
 		case "rule":
-			use.Name, use.Reason = row.Rule, row.Reason
+			use.Name, use.Reasons = row.Rule, row.Reasons
 			d.Rules = append(d.Rules, use)
 		case "tool":
 			use.Name = row.Tool

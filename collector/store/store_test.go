@@ -74,7 +74,7 @@ func decide(r *audit.Record, i int) {
 	k := audit.Risk{Category: "read", Level: "low"}
 	switch i % 10 {
 	case 1, 2:
-		p = audit.Policy{Decision: audit.DecisionDeny, Applied: i%10 == 1, Rule: hostileRule, Reason: "no"}
+		p = audit.Policy{Decision: audit.DecisionDeny, Applied: i%10 == 1, Rule: hostileRule, Reason: [...]string{"no", "not here"}[i%10-1]}
 		k = audit.Risk{Category: "destructive", Level: "critical"}
 		r.Detections = audit.DetectionsJSON([]audit.Detection{{Detector: "opaque"}, {Detector: "opaque", At: "keys"}, {Detector: "kill", At: "keys"}})
 	case 3, 4, 5:
@@ -504,9 +504,9 @@ func testDecisions(t *testing.T, f fixture) {
 	}
 	want := store.Decisions{
 		Window: week, Total: all, First: base, Last: last,
-		Rules:      []store.DecisionUse{{"(default deny)", "", "", ask, last}, {hostileRule, "", "no", deny, last}},
-		Tools:      []store.DecisionUse{{"list_panes", "", "", all, last}},
-		Users:      []store.DecisionUse{{"ann", "alpha", "", all, last}},
+		Rules:      []store.DecisionUse{{"(default deny)", "", []string{}, ask, last}, {hostileRule, "", []string{"no", "not here"}, deny, last}},
+		Tools:      []store.DecisionUse{{"list_panes", "", nil, all, last}},
+		Users:      []store.DecisionUse{{"ann", "alpha", nil, all, last}},
 		Categories: []store.RiskUse{{"read", 32, 1}, {"destructive", 8, 1}},
 		Detectors:  []store.RiskUse{{"kill", 8, 1}, {"opaque", 8, 1}},
 	}
