@@ -97,7 +97,8 @@ func BenchmarkOrdinary(b *testing.B) {
 // BenchmarkHostile redacts 64 KiB of text that makes the redactor scan around.
 func BenchmarkHostile(b *testing.B) {
 	for _, unit := range []string{"key", "ghp_abc1", "telegram=", "sk-", "curl -u ", "eyJaaaaaaaa.ey", "AKIA", "password ", "password \"", "sk", "curl -u ' ", "token=\"\\", "nmcli password 'a' ", "password%3Dname=password ",
-		"name: \"a,\\\\isql ", "token=`API key: ", "tokens:\n - Fernet('", "fill('token= ", "(password)VALUES('"} {
+		"name: \"a,\\\\isql ", "token=`API key: ", "tokens:\n - Fernet('", "fill('token= ", "(password)VALUES('",
+		"out=put \"tokensa\\bmaide:n='", "token=[}-a'", "pwd=show?[1]: \"", "PASSWORD=a'a, ", "fill(\\'\"token= ", "LOGIN pw?=sh(url -u w?n==\\'\\\":a key: a\n"} {
 		b.Run(unit, func(b *testing.B) {
 			r := newRedactor(b, redact.Config{})
 			raw, out := fmt.Appendf(nil, `{"a":%q}`, strings.Repeat(unit, 64<<10/len(unit))), make([]byte, 0, 256<<10)
