@@ -459,12 +459,16 @@ func TestScheduledRules(t *testing.T) {
 			byName[r.Name] = r
 		}
 	}
-	// asked stores histories, and returns what a rule finds in them.
-	asked := func(t *testing.T, rule string, list ...history) []alert.Alert {
+	forget := func(t *testing.T) {
 		t.Helper()
 		for _, table := range []string{"events", "session_states", "verifications", "gaps"} {
 			h.exec(t, "TRUNCATE TABLE audit."+table)
 		}
+	}
+	// asked stores histories, and returns what a rule finds in them.
+	asked := func(t *testing.T, rule string, list ...history) []alert.Alert {
+		t.Helper()
+		forget(t)
 		for _, past := range list {
 			for _, statement := range past.statements {
 				h.exec(t, statement)
@@ -566,8 +570,7 @@ func TestScheduledRules(t *testing.T) {
 		})
 	}
 	t.Run("a gap that grows and closes", func(t *testing.T) {
-		h.exec(t, "TRUNCATE TABLE audit.events")
-		h.exec(t, "TRUNCATE TABLE audit.session_states")
+		forget(t)
 		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond)}
 		for i, step := range []struct {
 			from, to uint64 // the numbers that arrive
@@ -613,8 +616,7 @@ func TestScheduledRules(t *testing.T) {
 		}
 	})
 	t.Run("a gap in a session of millions", func(t *testing.T) {
-		h.exec(t, "TRUNCATE TABLE audit.events")
-		h.exec(t, "TRUNCATE TABLE audit.session_states")
+		forget(t)
 		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 		const last = 20_000_000
 		past.seq = last
@@ -633,8 +635,7 @@ func TestScheduledRules(t *testing.T) {
 		}
 	})
 	t.Run("a gap up to the highest number", func(t *testing.T) {
-		h.exec(t, "TRUNCATE TABLE audit.events")
-		h.exec(t, "TRUNCATE TABLE audit.session_states")
+		forget(t)
 		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 		past.many(100, hour)
 		past.add(hour, number(math.MaxUint64-1))
@@ -652,8 +653,7 @@ func TestScheduledRules(t *testing.T) {
 		}
 	})
 	t.Run("ordinary use", func(t *testing.T) {
-		h.exec(t, "TRUNCATE TABLE audit.events")
-		h.exec(t, "TRUNCATE TABLE audit.session_states")
+		forget(t)
 		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 		past.session(8 * day)
 		for i := range 24 {
