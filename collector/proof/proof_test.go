@@ -272,21 +272,62 @@ func TestLongSession(t *testing.T) {
 		}
 		return n
 	}
-	selected := func() (n int) {
-		n, err := strconv.Atoi(strings.Join(chdbtest.Query(t, dir, "SELECT value FROM system.events WHERE event = 'SelectedRows'"), " "))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before := selected()
+	before := f.selected()
 	if n, want := read(), records-(holeTo-holeFrom)+1; n != want {
 		t.Errorf("%d records were read, want %d", n, want)
 	}
 	// Each granule has 8192 rows, and each page some in two: the first page alone read
 	// every row before.
-	if n := selected() - before; n > 9*records {
+	if n := f.selected() - before; n > 9*records {
 		t.Errorf("ClickHouse read %d rows for %d records", n, records)
+	}
+}
+
+// selected is how many rows ClickHouse has read.
+func (f *fixture) selected() int {
+	f.t.Helper()
+	n, err := strconv.Atoi(strings.Join(chdbtest.Query(f.t, f.dir, "SELECT value FROM system.events WHERE event = 'SelectedRows'"), " "))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// TestSomeOfManySessions looks for sessions that began one after another: what began
+// long before and after them is not read.
+func TestSomeOfManySessions(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	const sessions, records = 1000, 100 // of each
+	began := at.Add(-sessions * time.Hour)
+	var ids []string
+	for hour := 0; hour < sessions; hour += 100 { // an insert
+		for i := range 100 {
+			ids = append(ids, audit.NewID(began.Add(time.Duration(hour+i)*time.Hour)))
+		}
+		f.exec(fmt.Sprintf(`INSERT INTO audit.events (v, kind, record_id, session_id, seq, ts, method, tool, raw, payload_hash, kafka_topic, kafka_offset, ingested_at)
+SELECT 1, 'call', generateUUIDv4(number), ['%[1]s'][intDiv(number, %[2]d) + 1], number %% %[2]d, fromUnixTimestamp64Milli(toInt64(%[3]d + number * intDiv(3600000, %[2]d)), 'UTC'),
+    'tools/call', 'list_panes', toString(number), substring(SHA256(toString(%[3]d + number)), 1, 16), 't', number, fromUnixTimestamp64Milli(%[4]d, 'UTC') FROM numbers(100 * %[2]d)`,
+			strings.Join(ids[hour:], "', '"), records, began.Add(time.Duration(hour)*time.Hour).UnixMilli(), at.UnixMilli()))
+	}
+	some := ids[400:600]
+	before, found, rows := f.selected(), 0, uint64(0)
+	err := proof.NewSource(db).Sessions(t.Context(), proof.Selection{IDs: some}, func(list []proof.Session) error {
+		for _, one := range list {
+			found++
+			rows += one.Rows
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != len(some) || rows != uint64(len(some)*records) {
+		t.Errorf("%d sessions of %d records, want %d of %d", found, rows, len(some), len(some)*records)
+	}
+	// A granule has 8192 rows, and at each end some are of others.
+	if n := f.selected() - before; n > len(some)*records+sessions+3*8192 {
+		t.Errorf("ClickHouse read %d rows for %d records of %d", n, rows, sessions*records)
 	}
 }
 
