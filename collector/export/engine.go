@@ -24,6 +24,7 @@ type Engine struct {
 type horizon struct {
 	upto time.Time // zero: not known yet
 	last time.Time // no record that can be read arrived later
+	held bool      // records arrived after upto, which has not moved for long
 	news News
 }
 
@@ -86,12 +87,12 @@ func newDelivery(e *Engine, r Receiver) *delivery {
 	}
 }
 
-// behind returns the position, and whether something after it can be read.
+// behind returns the position, and whether the receiver lacks something after it.
 func (d *delivery) behind(h horizon) (source.Position, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mark.Position.Arrived.IsZero() && !d.sending {
 		return d.mark.Position, false // not known yet
 	}
-	return d.mark.Position, d.mark.Position.Arrived.Before(source.Upto(h.last).Arrived)
+	return d.mark.Position, h.held || d.mark.Position.Arrived.Before(source.Upto(h.last).Arrived)
 }

@@ -39,6 +39,7 @@ const (
 	pollEvery = time.Second
 	keepEvery = 5 * time.Second  // positions are stored, and the marks of others read
 	endWait   = 10 * time.Second // for the last positions
+	heldAfter = 10 * time.Second // some collector holds back what arrived since
 )
 
 // New checks c and returns an engine. It does not close the receivers.
@@ -120,7 +121,14 @@ func (e *Engine) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.upto, h.news = settled, news
+	h.upto, h.news, h.held = settled, news, false
+	if now := e.c.Now(); now.Sub(settled) > heldAfter {
+		later, err := e.c.Store.News(ctx, settled, now)
+		if err != nil {
+			return err
+		}
+		h.held = later.Records
+	}
 	if first || news.Records {
 		h.last = settled
 	}

@@ -233,6 +233,40 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestHeldBack stores records that a collector, which was killed or whose insert takes
+// long, holds back: the metrics tell that receivers lack them.
+func TestHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r, registry := newFakeStore(), &fakeReceiver{}, prometheus.NewRegistry()
+		stop := begin(t, s, "a", map[string]*fakeReceiver{"r": r}, func(c *export.Config) { c.Metrics = registry })
+		defer stop()
+		want := func(what string, seconds, records float64) {
+			t.Helper()
+			lag, waiting := gathered(t, registry, "auditcollector_export_lag_seconds")["r"], gathered(t, registry, "auditcollector_export_lag_records")["r"]
+			if lag < seconds-1 || lag > seconds+1 || waiting != records {
+				t.Errorf("%s: a lag of %v s and %v records, want %v and %v", what, lag, waiting, seconds, records)
+			}
+		}
+		wait(t, 5*time.Second)
+		s.mu.Lock()
+		s.hold = time.Now()
+		s.mu.Unlock()
+		wait(t, time.Minute)
+		want("nothing is held back", 0, 0)
+		s.arrive("s", numbers(0, 3)...)
+		wait(t, 2*time.Minute)
+		want("records are", 180, 3) // the first may have arrived when the hold began
+		s.mu.Lock()
+		s.hold = time.Time{}
+		s.mu.Unlock()
+		wait(t, 10*time.Second)
+		want("no more", 0, 0)
+		if diff := cmp.Diff(ids("s", numbers(0, 3)...), r.take()); diff != "" {
+			t.Errorf("the receiver (-want +got)\n%s", diff)
+		}
+	})
+}
+
 func gathered(t *testing.T, r *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()

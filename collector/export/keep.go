@@ -151,7 +151,7 @@ func (e *Engine) count(ctx context.Context) error {
 		if !due {
 			continue
 		}
-		n, _, err := e.c.Store.Count(ctx, position, h.upto)
+		n, _, err := e.c.Store.Count(ctx, position, e.c.Now())
 		if err != nil {
 			return err
 		}
