@@ -140,6 +140,9 @@ func (a *app) showErasure(e retention.Erasure) error {
 	for _, table := range slices.Sorted(maps.Keys(e.Rows)) {
 		fmt.Fprintf(out, "%s: %s\n", table, terminal.Count(int(e.Rows[table]), "row"))
 	}
+	if len(e.Others) > 0 {
+		fmt.Fprintf(out, "not erased, since --tenant names another: the sessions of %s in tenants %s\n", escape.Text(fmt.Sprintf("%s %q", e.Kind, e.Value)), escape.Text(fmt.Sprintf("%q", e.Others)))
+	}
 	if len(e.Places.Kafka)+len(e.Places.Spools) > 0 {
 		fmt.Fprintln(out, "not erased, and refused when it arrives again:")
 	}

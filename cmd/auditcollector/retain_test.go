@@ -103,10 +103,15 @@ func TestEraseCommand(t *testing.T) {
 		{[]string{"--session", "x", "--reason", "x", "--yes"}, cli.ExitFound, `there are no records of session "x"`},
 		{[]string{"--user", "bob", "--reason", "x", "--yes"}, cli.ExitFound, `user "bob" is in several tenants, ["" "acme"]: name one with --tenant`},
 		{[]string{"--user", "bob", "--tenant", "", "--reason", "x", "--yes"}, cli.ExitFound, "is still running"},
+		{[]string{"--user", "bob", "--tenant", "acne", "--reason", "x", "--yes"}, cli.ExitFound, `there are no records of user "bob" in tenant "acne", only in ["" "acme"]: not found`},
 	} {
 		if r := h.run(t, append([]string{"erase"}, tt.args...)...); r.code != tt.code || r.stdout != "" || !strings.Contains(r.stderr, tt.want) {
 			t.Errorf("erase %q: %+v, want %q", tt.args, r, tt.want)
 		}
+	}
+	h.exec(t, "ALTER TABLE audit.session_states DELETE WHERE user = 'bob' AND tenant = '' SETTINGS mutations_sync = 2") // then none runs
+	if r := h.run(t, "erase", "--user", "bob", "--tenant", "", "--reason", "x", "--dry-run"); r.code != 0 || !strings.Contains(r.stdout, `the sessions of user "bob" in tenants ["acme"]`+"\n") {
+		t.Errorf("erase --dry-run in one of two tenants: %+v", r)
 	}
 	h.exec(t, "ALTER TABLE audit.events DELETE WHERE user = 'bob' SETTINGS mutations_sync = 2")
 	if r := h.run(t, "hold", "remove", id, "--reason", "closed"); r.code != 0 {

@@ -141,13 +141,16 @@ func (x *eraser) find(ctx context.Context) error {
 	if err := x.query(ctx, "looking for sessions", &x.e.Sessions, "%s", x.found()+" ORDER BY session_id, tenant"); err != nil {
 		return err
 	}
+	if err := x.findOthers(ctx); err != nil {
+		return err
+	}
 	if len(x.e.Sessions) == 0 {
 		letters, err := x.count(ctx, []step{{table: "dead_letters", where: x.letters(nil)}})
 		if err == nil && len(letters) == 0 && x.e.Unseen {
 			return x.addUnseen()
 		}
 		if err == nil && len(letters) == 0 {
-			err = fmt.Errorf("there are no records of %s %q: %w", x.e.Kind, x.e.Value, ErrNotFound)
+			err = fmt.Errorf("there are no records of %s %q%s: %w", x.e.Kind, x.e.Value, x.elsewhere(), ErrNotFound)
 		}
 		return err
 	}
@@ -164,6 +167,32 @@ func (x *eraser) find(ctx context.Context) error {
 		err = fmt.Errorf("session %q is %w, also %q: erase it first, with --session and without --tenant, if it is to be erased in all", others[0].ID, ErrTenants, others[0].Tenant)
 	}
 	return err
+}
+
+// findOthers finds the other tenants of the user.
+func (x *eraser) findOthers(ctx context.Context) error {
+	x.e.Others = nil
+	if x.e.Kind != HoldUser || !x.oneTenant() {
+		return nil
+	}
+	all := *x
+	all.e.Tenant, all.e.NoTenant = "", false
+	var others []struct {
+		Tenant string `ch:"tenant"`
+	}
+	err := x.query(ctx, "looking for other tenants of the user", &others, "SELECT DISTINCT tenant FROM (%s) WHERE tenant != %s ORDER BY tenant", all.found(), quote(x.e.Tenant))
+	for _, o := range others {
+		x.e.Others = append(x.e.Others, o.Tenant)
+	}
+	return err
+}
+
+// elsewhere says in which tenants the user has sessions.
+func (x *eraser) elsewhere() string {
+	if len(x.e.Others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in tenant %q, only in %q", x.e.Tenant, x.e.Others)
 }
 
 // addUnseen makes a session that never arrived the one that is erased: its records are

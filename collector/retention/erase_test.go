@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -375,8 +376,14 @@ func testEraseTenants(t *testing.T, f *fixture) {
 	}
 	const events, letters, alerts = "SELECT DISTINCT concat(tenant, '/', user) AS who FROM audit.events ORDER BY who", "SELECT error FROM audit.dead_letters ORDER BY error", "SELECT alert_id FROM audit.alerts ORDER BY alert_id"
 	e := erasure(retention.HoldUser, "ann")
+	e.Tenant = "acne"
+	if _, err := retention.PlanErasure(t.Context(), f.db, e); !errors.Is(err, retention.ErrNotFound) || !strings.Contains(err.Error(), `in tenant "acne", only in ["" "acme" "bank"]`) {
+		t.Errorf("a user of three tenants in a fourth: %v, want ErrNotFound and the three", err)
+	}
 	e.Tenant = "acme"
-	f.erase(e)
+	if done := f.erase(e); !slices.Equal(done.Others, []string{"", "bank"}) {
+		t.Errorf("other tenants %q, want the one without a name, and bank", done.Others)
+	}
 	left := []string{"/ann", "/annabel", "acme/annabel", "bank/ann", "bank/annabel"}
 	f.want(events, left...)
 	f.want(letters, left...)
@@ -387,7 +394,9 @@ func testEraseTenants(t *testing.T, f *fixture) {
 	f.want(events, left[1:]...)
 	f.want(letters, left[1:]...)
 	f.want(alerts, left[1:]...)
-	f.erase(erasure(retention.HoldUser, "ann")) // of one tenant now
+	if done := f.erase(erasure(retention.HoldUser, "ann")); done.Others != nil { // of one tenant now
+		t.Errorf("other tenants %q, want none", done.Others)
+	}
 	f.want(events, "/annabel", "acme/annabel", "bank/annabel")
 	f.want(letters, "/annabel", "acme/annabel", "bank/annabel")
 	f.want(alerts, "/annabel", "acme/annabel", "bank/annabel")

@@ -25,6 +25,10 @@ type Erasure struct {
 	Reason   string    `json:"reason"`
 	At       time.Time `json:"at"`
 
+	// Others are the other tenants in which the user has sessions, as of a time before a
+	// tenant had another name.
+	Others []string `json:"other_tenants,omitempty"`
+
 	Sessions []Session         `json:"sessions"`
 	Rows     map[string]uint64 `json:"rows"` // by table
 	Places   Places            `json:"places"`
