@@ -87,12 +87,15 @@ func newDelivery(e *Engine, r Receiver) *delivery {
 	}
 }
 
-// behind returns the position, and whether the receiver lacks something after it.
+// behind returns a position, and whether the receiver lacks something after it.
 func (d *delivery) behind(h horizon) (source.Position, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mark.Position.Arrived.IsZero() && !d.sending {
 		return d.mark.Position, false // not known yet
+	}
+	if held := source.Upto(h.upto); h.held && held.Arrived.Before(d.mark.Position.Arrived) {
+		return held, true // the position is of a clock that was ahead
 	}
 	return d.mark.Position, h.held || d.mark.Position.Arrived.Before(source.Upto(h.last).Arrived)
 }

@@ -238,13 +238,17 @@ func TestFailures(t *testing.T) {
 func TestHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r, registry := newFakeStore(), &fakeReceiver{}, prometheus.NewRegistry()
-		stop := begin(t, s, "a", map[string]*fakeReceiver{"r": r}, func(c *export.Config) { c.Metrics = registry })
+		ahead := time.Now().Add(72 * time.Hour) // a clock that was set back
+		s.marks["of-a-clock"] = export.Mark{Receiver: "of-a-clock", Position: source.Upto(ahead), At: time.Now()}
+		stop := begin(t, s, "a", map[string]*fakeReceiver{"r": r, "of-a-clock": {}}, func(c *export.Config) { c.Metrics = registry })
 		defer stop()
 		want := func(what string, seconds, records float64) {
 			t.Helper()
-			lag, waiting := gathered(t, registry, "auditcollector_export_lag_seconds")["r"], gathered(t, registry, "auditcollector_export_lag_records")["r"]
-			if lag < seconds-1 || lag > seconds+1 || waiting != records {
-				t.Errorf("%s: a lag of %v s and %v records, want %v and %v", what, lag, waiting, seconds, records)
+			for _, name := range []string{"r", "of-a-clock"} {
+				lag, waiting := gathered(t, registry, "auditcollector_export_lag_seconds")[name], gathered(t, registry, "auditcollector_export_lag_records")[name]
+				if lag < seconds-1 || lag > seconds+1 || waiting != records {
+					t.Errorf("%s: %s has a lag of %v s and %v records, want %v and %v", what, name, lag, waiting, seconds, records)
+				}
 			}
 		}
 		wait(t, 5*time.Second)

@@ -103,6 +103,8 @@ func (s Source) Settled(ctx context.Context, now time.Time) (time.Time, error) {
 			continue
 		case !closed && s.Run == "" && now.Sub(at) >= abandoned:
 			continue
+		case closed && at.After(now) && now.Sub(upto) > abandoned+s.Grace:
+			continue // by a clock that was ahead, and was set back since: when is not known, but by then
 		}
 		held = true
 		if upto.Before(settled) {

@@ -202,6 +202,10 @@ func TestSettled(t *testing.T) {
 		{"old", []alert.Mark{run("1", 3, 3, true), run("0", 500, 400, false)}, 2, 500, 0},
 		{"closed by another", []alert.Mark{run("0", 500, 3, true)}, 2, 500, 60},
 		{"closed by another long ago", []alert.Mark{run("0", 500, 3, true)}, 2, 2, 1},
+		{"closed by another whose clock was ahead", []alert.Mark{run("3", 200, -7200, true)}, 2, 2, 1},
+		{"closed by such a one a moment ago", []alert.Mark{run("4", 100, -7200, true)}, 100, 100, 1},
+		{"and opened again", []alert.Mark{run("4", 2, -7300, false)}, 2, 2, 1},
+		{"which ends", []alert.Mark{run("4", -7400, -7400, true)}, 2, 2, 1},
 		{"closed by itself", []alert.Mark{run("2", 1, 1, true)}, 0, -1, 1},
 		{"of a rule", []alert.Mark{{Name: "r", Kind: alert.MarkRule, Upto: ago(900), At: ago(1)}}, 0, -1, 1},
 	} {
