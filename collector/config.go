@@ -44,6 +44,10 @@ type Config struct {
 	// none was.
 	Erased func(session string) bool
 
+	// Clock returns the store's time. A record is refused for its time only if it is wrong
+	// by both clocks: this one may be. nil: by this one.
+	Clock func(ctx context.Context) (time.Time, error)
+
 	// Reached returns, for each place, the offset behind the last one before it of which
 	// the store has a record, a dead letter or a gap; 0 if there is none. Before a place
 	// beyond all offsets it does not know records that came again. nil: what another program

@@ -132,6 +132,31 @@ func TestCommitFollowsInsert(t *testing.T) {
 	}
 }
 
+// TestClocksDiffer has a clock that is two days behind the store's, which does not tell
+// it at first: only what is wrong by both clocks becomes a dead letter.
+func TestClocksDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		core, logs := observer.New(zap.WarnLevel)
+		b := startLogging(t, 5, newFakeStore(), zap.New(core))
+		answers := []error{errStore, nil}
+		b.writer.clock = func(context.Context) (time.Time, error) {
+			err := answers[0]
+			answers = answers[1:]
+			return time.Now().Add(2 * day), err
+		}
+		for i, ahead := range []time.Duration{0, 2 * day, 4 * day, -399 * day, -401 * day} {
+			b.send(i+1, "a", func(r *audit.Record) { r.TS = time.Now().Add(ahead) })
+		}
+		<-time.After(time.Minute)
+		b.want(t, []int{1, 2, 3, 4, 5}, 3, 2)
+		if n := logs.FilterMessage("the clocks of this machine and of ClickHouse differ: correct them").Len(); n != 1 {
+			t.Errorf("%d lines about the clocks, want 1", n)
+		}
+		b.end()
+	})
+}
+
 // TestLostAnswerIsRepeated checks that an insert whose answer is lost is repeated,
 // and stays one record.
 func TestLostAnswerIsRepeated(t *testing.T) {

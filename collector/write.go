@@ -30,6 +30,8 @@ type writer struct {
 	watch     func() (arrived time.Time, end func(stored []ingest.Row))
 	visible   func(ctx context.Context, arrived time.Time) error // nil: nothing to do
 	deadTopic func(context.Context, []ingest.DeadLetter) error   // nil: none
+	decoder   ingest.Decoder
+	clock     func(ctx context.Context) (time.Time, error) // nil: see Config.Clock
 	health    *health
 	metrics   *metrics
 	log       *zap.Logger
@@ -47,7 +49,7 @@ type accepted struct {
 }
 
 func newWriter(c *Collector, deadTopic func(context.Context, []ingest.DeadLetter) error) *writer {
-	return &writer{store: c.config.Store, watch: c.config.Watch, visible: c.config.Visible, deadTopic: deadTopic, health: &c.storing, metrics: c.metrics, log: c.log}
+	return &writer{store: c.config.Store, watch: c.config.Watch, visible: c.config.Visible, deadTopic: deadTopic, decoder: c.decoder, clock: c.config.Clock, health: &c.storing, metrics: c.metrics, log: c.log}
 }
 
 // write retries until the batch is stored or ctx ends, and reports whether it
@@ -63,6 +65,9 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 		}
 		watched(b.rows)
 	}()
+	if !w.judgeTimes(ctx, b) {
+		return false
+	}
 	letters := b.letters
 	if len(b.rows) > 0 {
 		poisoned, ok := w.writeRows(ctx, b.rows, at, true)
@@ -89,6 +94,28 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 		w.metrics.gaps.Add(float64(len(b.gaps)))
 	}
 	w.metrics.stored(b.rows)
+	return true
+}
+
+// judgeTimes decodes again, by the store's clock, what was refused for its time if this
+// clock differs from that one. Each record that arrives while it is days behind would be
+// a dead letter, which no alert rule sees.
+func (w *writer) judgeTimes(ctx context.Context, b *decoded) (ok bool) {
+	if w.clock == nil || !slices.ContainsFunc(b.letters, ingest.OfTime) {
+		return true
+	}
+	var now time.Time
+	ok = w.retry(ctx, "dead letters", func(ctx context.Context) (err error) {
+		now, err = w.clock(ctx)
+		return err
+	})
+	behind := -time.Since(now)
+	if !ok || behind.Abs() < time.Minute {
+		return ok
+	}
+	rows, left := w.decoder.Again(b.letters, now)
+	b.rows, b.letters = append(b.rows, rows...), left
+	w.log.Warn("the clocks of this machine and of ClickHouse differ: correct them", zap.Duration("behind", behind), zap.Int("records_taken_by_the_other", len(rows)))
 	return true
 }
 

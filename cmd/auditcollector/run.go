@@ -301,6 +301,7 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 		Keep:        cfg.keepEvents,
 		KeepTenants: cfg.keepTenants,
 		Erased:      erased.Has,
+		Clock:       store.DB().Clock,
 		Reached:     store.Reached,
 		Lacks:       store.Lacks,
 		Spools:      cfg.spoolDirs,

@@ -111,6 +111,28 @@ func (d *Decoder) decode(row *Row, m Message) *refusal {
 	return nil
 }
 
+// OfTime reports whether a record became a dead letter for its time.
+func OfTime(l DeadLetter) bool { return l.Reason == reasonTime }
+
+// Again decodes dead letters that are OfTime by another clock, and returns those that
+// are left.
+func (d Decoder) Again(letters []DeadLetter, now time.Time) (rows []Row, left []DeadLetter) {
+	d.Now = func() time.Time { return now }
+	for _, l := range letters {
+		var row Row
+		again := &l
+		if OfTime(l) {
+			again = d.Decode(&row, Message{Source: l.Source, Time: l.Time, Key: []byte(l.Key), Value: l.Raw})
+		}
+		if again == nil {
+			rows = append(rows, row)
+		} else {
+			left = append(left, *again)
+		}
+	}
+	return rows, left
+}
+
 // letter turns a message into a dead letter.
 func (d *Decoder) letter(m Message, why *refusal) DeadLetter {
 	if why.reason == reasonErased || d.erased(string(m.Key)) {

@@ -15,11 +15,9 @@ const maxSkew = time.Hour
 // clock returns the time by which rows are too old: the earlier one of this
 // clock and that of ClickHouse. It returns an error if these disagree.
 func (c Config) clock(ctx context.Context) (time.Time, error) {
-	ctx, cancel := c.DB.Limited(ctx)
-	defer cancel()
-	var server time.Time
-	if err := c.DB.Conn().QueryRow(ctx, "SELECT now64(3, 'UTC')").Scan(&server); err != nil {
-		return time.Time{}, clickhouse.Classify("asking for the time", err)
+	server, err := c.DB.Clock(ctx)
+	if err != nil {
+		return time.Time{}, err
 	}
 	now := c.Now()
 	if d := now.Sub(server).Abs(); d > maxSkew {

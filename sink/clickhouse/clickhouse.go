@@ -82,6 +82,14 @@ func (db *DB) Ping(ctx context.Context) error {
 	return Classify("asking ClickHouse", db.conn.Ping(ctx))
 }
 
+// Clock returns the server's time.
+func (db *DB) Clock(ctx context.Context) (now time.Time, err error) {
+	ctx, cancel := db.Limited(ctx)
+	defer cancel()
+	err = db.conn.QueryRow(ctx, "SELECT now64(3, 'UTC')").Scan(&now)
+	return now, Classify("asking for the time", err)
+}
+
 // Name is the database's name, an identifier.
 func (db *DB) Name() string { return db.c.Database }
 
