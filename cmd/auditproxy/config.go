@@ -33,6 +33,7 @@ type config struct {
 	retainAge   time.Duration
 	retainBytes int64
 	consumer    string // "none", "kafka" or "collector"
+	consumerSet bool   // somebody has chosen it
 
 	evidence        bool
 	evidenceKeyFile string // "" for the one in spoolDir
@@ -71,7 +72,7 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "spool.dir", Kind: cli.Path, Default: spoolDir, Varies: true, Usage: "directory of the records"},
 		{Name: "spool.retain_age", Kind: cli.Duration, Default: "30d", Usage: "how long to keep records no consumer needs"},
 		{Name: "spool.retain_bytes", Kind: cli.Size, Default: "1GiB", Usage: "disk space for shipped records; beyond it the oldest are removed"},
-		{Name: "spool.consumer", Kind: cli.Choice, Choices: []string{"none", "kafka", "collector"}, Usage: "consumer of the records; by default kafka if there are brokers, otherwise none"},
+		{Name: "spool.consumer", Kind: cli.Choice, Choices: []string{"none", "kafka", "collector"}, Usage: "consumer that records wait for; by default kafka if there are brokers, otherwise one that has read any"},
 		{Name: "evidence.enabled", Kind: cli.Bool, Default: "true", Usage: "sign the records, so that changes to them are found"},
 		{Name: "evidence.key_file", Kind: cli.Path, Usage: "the host's private key, as package note has it, to share one between spool directories; by default one is created in the spool directory"},
 		{Name: "durability", Kind: cli.Choice, Default: "intent", Choices: []string{"os", "interval", "intent", "always"}, Usage: "what to sync: nothing, everything each 50ms, the intent before its call, also the record before its answer"},
@@ -146,7 +147,7 @@ func (a *app) tryLoad() (config, cli.Problems) {
 		tenant:          v.String("tenant"),
 		hideEnv:         c.each("child.hide_env", checkVariable),
 	}
-	if cfg.consumer == "" {
+	if cfg.consumerSet = cfg.consumer != ""; !cfg.consumerSet {
 		cfg.consumer = "none"
 		if len(v.List("kafka.brokers")) > 0 {
 			cfg.consumer = "kafka"

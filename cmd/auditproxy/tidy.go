@@ -42,6 +42,8 @@ func tidyOnce(ctx context.Context, cfg config, log *zap.Logger) {
 		Bytes:    cfg.retainBytes,
 		Consumed: cfg.consumer != "none",
 		Log:      log,
+
+		FindConsumer: !cfg.consumerSet,
 	})
 	if err != nil && ctx.Err() == nil {
 		log.Warn("old records not removed", zap.Error(err))

@@ -22,6 +22,7 @@ const oldPrefix = ".old-" // of a session's directory that is being removed
 
 const (
 	looksFile = "looks" // in the spool directory: when Retain looked, see looks
+	readFile  = "read"  // in the spool directory: a consumer has read a session, see wasRead
 	looksSize = 64
 	lookAgain = 24 * time.Hour // until the time of a look counts
 	future    = time.Hour      // that a file may be newer than the clock
@@ -33,8 +34,11 @@ type RetainConfig struct {
 	Age      time.Duration // zero: for ever. A file goes a day or two later, see looks.
 	Bytes    int64         // on the disk, of consumed segments and sessions, oldest go first; zero: no bound
 	Consumed bool          // sessions have a consumer; else only ended sessions are removed, by age
-	Log      *zap.Logger   // nil: none
-	FS       disk.FS       // nil for the real one
+	// FindConsumer keeps what a consumer has not read as soon as one has read anything:
+	// nobody has said whether there is one. Without effect where Consumed is set.
+	FindConsumer bool
+	Log          *zap.Logger // nil: none
+	FS           disk.FS     // nil for the real one
 
 	now   func() time.Time // nil: time.Now
 	clock time.Time        // the time that ages are measured at; zero: unknown, nothing is old
@@ -47,6 +51,7 @@ type removalCandidate struct {
 	size    int64     // on the disk; with last, including the session's other files
 	end     time.Time // of its last write
 	last    bool      // the session ends with it and may be removed as a whole
+	unread  bool      // a session that no consumer has read to its end
 }
 
 // Retain removes old and excess segments, and returns the number of bytes. It
@@ -74,6 +79,7 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 		errs = append(errs, err)
 	}
 	var list []removalCandidate
+	read := false // by a consumer
 	for _, id := range ids {
 		// Checked before each: there may be a hundred thousand, and shutdown
 		// must not wait.
@@ -81,18 +87,29 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 			return 0, ctx.Err()
 		}
 		if e, there := look(f, c.Dir, id); there {
+			read = read || e.Shipped.Segment > 0
 			more, err := c.removable(f, e)
 			list, errs = append(list, more...), append(errs, err)
 		}
 	}
+	keep := false
+	if c.FindConsumer && !c.Consumed {
+		keep, err = c.wasRead(f, read)
+		errs = append(errs, err)
+	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].end.Before(list[j].end) }) // a third of the code of slices.SortStableFunc
 	var total, removed int64
+	kept := 0
 	for _, u := range list {
 		total += u.size
 	}
 	for _, u := range list {
 		old := c.Age > 0 && c.clock.Sub(u.end) > c.Age
 		if !old && (!c.Consumed || c.Bytes <= 0 || total <= c.Bytes) {
+			continue
+		}
+		if keep && u.unread {
+			kept++
 			continue
 		}
 		if err := u.remove(f); err != nil {
@@ -103,7 +120,35 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 		total -= u.size
 		removed += u.size
 	}
+	if kept > 0 {
+		c.Log.Warn("old sessions are kept until their consumer has read them: start it, or set spool.consumer to none", zap.Int("sessions", kept))
+	}
 	return removed, errors.Join(errs...)
+}
+
+// wasRead reports whether a consumer has ever read a session of the spool: one does
+// now, or did in a session that was removed since. In an outage that is longer than
+// c.Age no session that was read is left, only those that wait.
+//
+// A crash leaves the file or not; several processes may make it at once.
+func (c RetainConfig) wasRead(f disk.FS, now bool) (bool, error) {
+	name := filepath.Join(c.Dir, readFile)
+	if _, err := f.Lstat(name); err == nil {
+		return true, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return true, fmt.Errorf("looking whether a consumer has read sessions: %w", err)
+	}
+	if !now {
+		return false, nil
+	}
+	err := disk.ReplaceFile(f, name, nil)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		err = nil // another process notes the same at this moment
+	}
+	if err != nil {
+		err = fmt.Errorf("noting that a consumer has read sessions: %w", err)
+	}
+	return true, err
 }
 
 // removable lists the segments of a session that may be removed.
@@ -115,7 +160,7 @@ func (c RetainConfig) removable(f disk.FS, e Entry) ([]removalCandidate, error) 
 	whole := e.State == Ended && (!c.Consumed || !e.Unshipped())
 	if whole && !c.Consumed {
 		last := filepath.Join(session, segmentName(e.Segments[len(e.Segments)-1]))
-		return []removalCandidate{{session, 0, e.Bytes, e.Modified, true}}, c.redate(f, last, e.Modified)
+		return []removalCandidate{{session, 0, e.Bytes, e.Modified, true, e.Unshipped()}}, c.redate(f, last, e.Modified)
 	}
 	if !c.Consumed {
 		return nil, nil
@@ -146,7 +191,7 @@ func (c RetainConfig) removable(f disk.FS, e Entry) ([]removalCandidate, error) 
 		if st.ModTime.After(end) {
 			end = st.ModTime
 		}
-		list = append(list, removalCandidate{session, no, st.Disk, end, whole && i == len(e.Segments)-1})
+		list = append(list, removalCandidate{session, no, st.Disk, end, whole && i == len(e.Segments)-1, false})
 	}
 	if whole {
 		beside, err := besideSegments(f, session)

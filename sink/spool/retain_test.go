@@ -17,6 +17,8 @@ import (
 	"auditproxy/sink/spool/disk"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 )
 
@@ -211,6 +213,11 @@ func TestRetention(t *testing.T) {
 		{"without a consumer, by age", nil, RetainConfig{Age: 36 * time.Hour, Bytes: 1}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
 		{"without a consumer, young", nil, RetainConfig{Age: 30 * day, Bytes: 1}, everything},
 		{"for ever", map[string]int{"session-0": 9}, RetainConfig{Consumed: true}, everything},
+		{"nobody has said, by age", nil, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
+		{"nobody has said, and one was read", map[string]int{"session-0": 1}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, everything},
+		{"nobody has said, and it was read in part", map[string]int{"session-1": 2}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, everything},
+		{"nobody has said, and it was read", map[string]int{"session-1": 9}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
+		{"there is none any more", map[string]int{"session-0": 1}, RetainConfig{Age: 36 * time.Hour, Bytes: 1}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := stock(t)
@@ -235,6 +242,34 @@ func TestRetention(t *testing.T) {
 				t.Errorf("sessions left (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLongOutage has a consumer that reads nothing for longer than sessions are kept, of
+// which nobody has said that it exists: what it read is removed, what it did not is not,
+// also when nothing is left that it read.
+func TestLongOutage(t *testing.T) {
+	dir := stock(t)
+	c, err := OpenConsumer(ReaderConfig{Dir: dir, Session: "session-1"})
+	must(t, err)
+	for range 9 {
+		if item, err := c.Next(); err == nil {
+			must(t, c.Commit(item.End()))
+		}
+	}
+	must(t, c.Close())
+	core, logs := observer.New(zap.WarnLevel)
+	rc := RetainConfig{Dir: dir, Age: time.Hour, FindConsumer: true, Log: zap.New(core)}
+	rc.looked(t)
+	for range 2 {
+		_, err := Retain(t.Context(), rc)
+		must(t, err)
+		if diff := cmp.Diff([]string{"session-0[1 2 3]", "session-2[1 2 3]"}, left(t, dir)); diff != "" {
+			t.Fatalf("sessions left (-want +got):\n%s", diff)
+		}
+	}
+	if n := logs.FilterMessageSnippet("until their consumer has read them").Len(); n != 2 {
+		t.Errorf("%d lines about what is kept, want 2: %v", n, logs.All())
 	}
 }
 

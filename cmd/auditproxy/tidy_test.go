@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"auditproxy/sink/spool"
+
+	"go.uber.org/zap"
+)
+
+// TestTidyWaitsForTheConsumer has an old session of which a consumer has read a part, as
+// where a collector or ship --follow is away for longer than spool.retain_age, and proxies
+// that no key tells of it.
+func TestTidyWaitsForTheConsumer(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		consumer string // spool.consumer
+		read     bool
+		kept     bool
+	}{
+		{"nobody has said, and it was read", "", true, true},
+		{"nobody has said, and nothing was read", "", false, false},
+		{"there is none", "none", true, false},
+		{"there is one", "collector", false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "spool")
+			now := time.Now()
+			w := startSession(t, dir, now.Add(-3*time.Hour))
+			w.end(now.Add(-3 * time.Hour))
+			if tt.read {
+				c, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: w.id})
+				must(t, err)
+				item, err := c.Next()
+				must(t, err)
+				must(t, c.Commit(item.End()))
+				must(t, c.Close())
+			}
+			must(t, os.Chtimes(w.segment(1), now.Add(-3*time.Hour), now.Add(-3*time.Hour)))
+			looked := now.Add(-20 * time.Minute).Unix() // a quarter of the age ago, so that the time counts
+			must(t, os.WriteFile(filepath.Join(dir, "looks"), fmt.Appendf(nil, "%d %d\n", looked, looked), 0o600))
+			a := &app{keys: proxyKeys(dir), env: []string{"AUDITPROXY_SPOOL_RETAIN_AGE=1h", "AUDITPROXY_SPOOL_CONSUMER=" + tt.consumer}}
+			newRootCmd(a)
+			cfg, err := a.load()
+			must(t, err)
+			tidyOnce(t.Context(), cfg, zap.NewNop())
+			list, err := spool.List(dir)
+			must(t, err)
+			if kept := len(list) > 0; kept != tt.kept {
+				t.Errorf("the session is kept: %t, want %t", kept, tt.kept)
+			}
+		})
+	}
+}
