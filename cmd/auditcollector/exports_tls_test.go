@@ -89,15 +89,7 @@ func TestReceiversTLSIsReadAgain(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "password"), []byte(kafkatest.Password), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var env []string
-			for _, v := range tt.env {
-				env = append(env, strings.ReplaceAll(v, "%s", dir))
-			}
-			if tt.file != "" {
-				_, file, _ := strings.Cut(home{dir: dir}.receivers(t, "receivers: [{name: r, "+fmt.Sprintf(tt.file, dir)+"}]"), "=")
-				env = append(env, "AUDITCOLLECTOR_EXPORT_RECEIVERS="+file)
-			}
-			r := onlyReceiver(t, env)
+			r := onlyReceiver(t, withReceiver(t, tt.env, tt.file, dir))
 			if err := r.To.Send(t.Context(), records); err == nil || !strings.Contains(err.Error(), "authority") {
 				t.Fatalf("Send with another authority: %v", err)
 			}
@@ -140,21 +132,13 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 			"sasl: {mechanism: scram-sha-512, username: " + kafkatest.User + ", password_file: %s}}", "old", kafkatest.Password, " \n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			file := filepath.Join(dir, "secret")
+			file := filepath.Join(t.TempDir(), "secret")
 			write := func(text string) {
 				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			var env []string
-			for _, v := range tt.env {
-				env = append(env, strings.ReplaceAll(v, "%s", file))
-			}
-			if tt.file != "" {
-				_, list, _ := strings.Cut(home{dir: dir}.receivers(t, "receivers: [{name: r, "+fmt.Sprintf(tt.file, file)+"}]"), "=")
-				env = append(env, "AUDITCOLLECTOR_EXPORT_RECEIVERS="+list)
-			}
+			env := withReceiver(t, tt.env, tt.file, file)
 			write(tt.empty)
 			if _, err := outputsOf(t, env); err == nil || !strings.Contains(err.Error(), file) {
 				t.Errorf("starting with an empty file: %v", err)
@@ -173,6 +157,20 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withReceiver returns the environment of a collector with one receiver, of env or of a
+// file, in which %s is a path.
+func withReceiver(t *testing.T, env []string, file, path string) (list []string) {
+	t.Helper()
+	for _, v := range env {
+		list = append(list, strings.ReplaceAll(v, "%s", path))
+	}
+	if file != "" {
+		flag := home{dir: t.TempDir()}.receivers(t, "receivers: [{name: r, "+fmt.Sprintf(file, path)+"}]")
+		list = append(list, "AUDITCOLLECTOR_EXPORT_RECEIVERS="+flag[strings.Index(flag, "=")+1:])
+	}
+	return list
 }
 
 // onlyReceiver returns the receiver of a configuration that has one.
