@@ -55,6 +55,8 @@ func remedy(err error) string {
 	switch code := codeOf(err); code {
 	case 192, 193, 194, 516:
 		return "check clickhouse.user and its password"
+	case 720: // USER_EXPIRED, of a connection that was open before
+		return "extend VALID UNTIL of clickhouse.user"
 	case 164, 497:
 		return "a user with that right has to grant it, or to run auditcollector migrate"
 	case 81: // UNKNOWN_DATABASE

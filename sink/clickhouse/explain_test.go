@@ -51,6 +51,7 @@ func TestExplain(t *testing.T) {
 		{"a certificate that has ended", request(x509.CertificateInvalidError{Reason: x509.Expired, Detail: "then"}),
 			"x509: certificate has expired or is not yet valid: then: renew the server's certificate, or correct the clock of this host"},
 		{"a wrong password", &clickhouse.Exception{Code: 516, Message: "no"}, "code: 516, message: no: check clickhouse.user and its password"},
+		{"a user whose time is over", &clickhouse.Exception{Code: 720, Message: "no"}, "code: 720, message: no: extend VALID UNTIL of clickhouse.user"},
 		{"no rights", fmt.Errorf("sendQuery: %w", &clickhouse.HTTPError{StatusCode: 403, Err: &clickhouse.Exception{Code: 497, Message: "no"}}),
 			"[HTTP 403] code: 497, message: no: a user with that right has to grant it, or to run auditcollector migrate"},
 		{"a disk that became read-only", &clickhouse.Exception{Code: 1002, Message: `filesystem error: in create_directories: Read-only file system ["/d"]`},
@@ -92,7 +93,7 @@ func TestClassify(t *testing.T) {
 		0: ingest.Retry, 999: ingest.Retry, 210: ingest.Retry, 252: ingest.Retry, 319: ingest.Retry,
 		69: ingest.Poison, 349: ingest.Poison, 469: ingest.Poison, 691: ingest.Poison,
 		241: ingest.Oversize,
-		16:  ingest.Configuration, 60: ingest.Configuration, 164: ingest.Configuration, 497: ingest.Configuration, 516: ingest.Configuration,
+		16:  ingest.Configuration, 60: ingest.Configuration, 164: ingest.Configuration, 497: ingest.Configuration, 516: ingest.Configuration, 720: ingest.Configuration,
 	} {
 		for _, err := range []error{&clickhouse.Exception{Code: code}, &clickhouse.HTTPError{StatusCode: 500, Err: &clickhouse.Exception{Code: code}}} {
 			if got := Classify("inserting", err); ingest.ClassOf(got) != want || !strings.HasPrefix(got.Error(), "inserting: ") {
