@@ -2,14 +2,18 @@ package spool
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestRealDiskFull fills a tmpfs of 1 MiB twice and frees it. Where it is skipped,
@@ -97,5 +101,43 @@ func TestRetainOnRealFullDisk(t *testing.T) {
 	must(t, c.Close())
 	if removed, err := Retain(t.Context(), RetainConfig{Dir: s.c.Dir, Bytes: 1, Consumed: true}); err != nil || removed == 0 {
 		t.Errorf("Retain = %d, %v, want that the session is removed", removed, err)
+	}
+}
+
+// TestReadIsNotedOnRealFullDisk has a disk on which no file can be made: what tells that a
+// consumer has read sessions is not removed before it is noted.
+func TestReadIsNotedOnRealFullDisk(t *testing.T) {
+	d := t.TempDir()
+	dev.SmallDisk(t, d, "1m,nr_inodes=64")
+	dir := stockIn(t, d)
+	c, err := OpenConsumer(ReaderConfig{Dir: dir, Session: "session-1"})
+	must(t, err)
+	for _, i := range drain(t, c.Next) {
+		must(t, c.Commit(i.End()))
+	}
+	must(t, c.Close())
+	rc := RetainConfig{Dir: dir, Age: time.Hour, FindConsumer: true}
+	rc.looked(t)
+	rubbish := filepath.Join(d, "rubbish")
+	must(t, os.Mkdir(rubbish, 0o700))
+	for n := 0; err == nil; n++ {
+		err = os.WriteFile(filepath.Join(rubbish, fmt.Sprint(n)), nil, 0o600)
+	}
+	for range 2 {
+		_, err := Retain(t.Context(), rc)
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Retain = %v, want %v", err, syscall.ENOSPC)
+		}
+		if diff := cmp.Diff([]string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}, left(t, dir)); diff != "" {
+			t.Fatalf("sessions left (-want +got):\n%s", diff)
+		}
+	}
+	must(t, os.RemoveAll(rubbish))
+	for range 2 {
+		_, err = Retain(t.Context(), rc)
+		must(t, err)
+	}
+	if diff := cmp.Diff([]string{"session-0[1 2 3]", "session-2[1 2 3]"}, left(t, dir)); diff != "" {
+		t.Errorf("sessions left (-want +got):\n%s", diff)
 	}
 }

@@ -34,8 +34,8 @@ type RetainConfig struct {
 	Age      time.Duration // zero: for ever. A file goes a day or two later, see looks.
 	Bytes    int64         // on the disk, of consumed segments and sessions, oldest go first; zero: no bound
 	Consumed bool          // sessions have a consumer; else only ended sessions are removed, by age
-	// FindConsumer keeps what a consumer has not read as soon as one has read anything:
-	// nobody has said whether there is one. Without effect where Consumed is set.
+	// FindConsumer keeps sessions that are not read once a consumer has read any: whether
+	// there is one is not configured. It has no effect if Consumed is true.
 	FindConsumer bool
 	Log          *zap.Logger // nil: none
 	FS           disk.FS     // nil for the real one
@@ -92,10 +92,10 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 			list, errs = append(list, more...), append(errs, err)
 		}
 	}
-	keep := false
+	keep, unnoted := false, false
 	if c.FindConsumer && !c.Consumed {
 		keep, err = c.wasRead(f, read)
-		errs = append(errs, err)
+		errs, unnoted = append(errs, err), err != nil
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].end.Before(list[j].end) }) // a third of the code of slices.SortStableFunc
 	var total, removed int64
@@ -110,6 +110,10 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 		}
 		if keep && u.unread {
 			kept++
+			continue
+		}
+		if unnoted { // one that was read stays, to tell it at the next run
+			unnoted = false
 			continue
 		}
 		if err := u.remove(f); err != nil {
@@ -130,7 +134,8 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 // now, or did in a session that was removed since. In an outage that is longer than
 // c.Age no session that was read is left, only those that wait.
 //
-// A crash leaves the file or not; several processes may make it at once.
+// A crash leaves the file or not, and nothing is removed before; several processes may make
+// it at once.
 func (c RetainConfig) wasRead(f disk.FS, now bool) (bool, error) {
 	name := filepath.Join(c.Dir, readFile)
 	if _, err := f.Lstat(name); err == nil {

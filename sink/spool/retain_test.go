@@ -79,8 +79,10 @@ func TestConsumerDamagedCursor(t *testing.T) {
 
 // stock makes a spool with three sessions of three segments, of 1, 2 and 3
 // days, which are: ended; ended; dead.
-func stock(t *testing.T) string {
-	dir := filepath.Join(t.TempDir(), "spool")
+func stock(t *testing.T) string { return stockIn(t, t.TempDir()) }
+
+func stockIn(t *testing.T, disk string) string {
+	dir := filepath.Join(disk, "spool")
 	for k := range 3 {
 		id := fmt.Sprintf("session-%d", k)
 		s, err := Create(Config{Dir: dir}, id)
@@ -213,10 +215,10 @@ func TestRetention(t *testing.T) {
 		{"without a consumer, by age", nil, RetainConfig{Age: 36 * time.Hour, Bytes: 1}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
 		{"without a consumer, young", nil, RetainConfig{Age: 30 * day, Bytes: 1}, everything},
 		{"for ever", map[string]int{"session-0": 9}, RetainConfig{Consumed: true}, everything},
-		{"nobody has said, by age", nil, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
-		{"nobody has said, and one was read", map[string]int{"session-0": 1}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, everything},
-		{"nobody has said, and it was read in part", map[string]int{"session-1": 2}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, everything},
-		{"nobody has said, and it was read", map[string]int{"session-1": 9}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
+		{"not known, by age", nil, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
+		{"not known, and one was read", map[string]int{"session-0": 1}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, everything},
+		{"not known, and it was read in part", map[string]int{"session-1": 2}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, everything},
+		{"not known, and it was read", map[string]int{"session-1": 9}, RetainConfig{Age: 36 * time.Hour, Bytes: 1, FindConsumer: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
 		{"there is none any more", map[string]int{"session-0": 1}, RetainConfig{Age: 36 * time.Hour, Bytes: 1}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -245,9 +247,9 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestLongOutage has a consumer that reads nothing for longer than sessions are kept, of
-// which nobody has said that it exists: what it read is removed, what it did not is not,
-// also when nothing is left that it read.
+// TestLongOutage has a consumer that is not configured and reads nothing for longer than
+// sessions are kept. Sessions that it read are removed. Others stay, also when none is left
+// that it read.
 func TestLongOutage(t *testing.T) {
 	dir := stock(t)
 	c, err := OpenConsumer(ReaderConfig{Dir: dir, Session: "session-1"})
