@@ -33,7 +33,7 @@ type config struct {
 	retainAge   time.Duration
 	retainBytes int64
 	consumer    string // "none", "kafka" or "collector"
-	consumerSet bool   // somebody has chosen it
+	consumerSet bool   // the configuration sets it
 
 	evidence        bool
 	evidenceKeyFile string // "" for the one in spoolDir

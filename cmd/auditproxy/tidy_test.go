@@ -12,9 +12,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestTidyWaitsForTheConsumer has an old session of which a consumer has read a part, as
-// where a collector or ship --follow is away for longer than spool.retain_age, and proxies
-// that no key tells of it.
+// TestTidyWaitsForTheConsumer keeps an old session of which a consumer has read a part,
+// where spool.consumer is not set: a collector or ship --follow may be away for longer than
+// spool.retain_age.
 func TestTidyWaitsForTheConsumer(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -22,10 +22,10 @@ func TestTidyWaitsForTheConsumer(t *testing.T) {
 		read     bool
 		kept     bool
 	}{
-		{"nobody has said, and it was read", "", true, true},
-		{"nobody has said, and nothing was read", "", false, false},
-		{"there is none", "none", true, false},
-		{"there is one", "collector", false, true},
+		{"not set, and it was read", "", true, true},
+		{"not set, and nothing was read", "", false, false},
+		{"none", "none", true, false},
+		{"collector", "collector", false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "spool")

@@ -36,7 +36,7 @@ const settled = 7*time.Minute + 30*time.Second
 
 // look returns the cutoffs at a time. A cutoff counts as far as an earlier look had it,
 // and it is at most two days later than the one of a look that is one or two days old.
-// A clock that jumps ahead, or a retention that somebody set too short, thus removes
+// A clock that jumps ahead, or a time of retention that is too short by mistake, thus removes
 // nothing for a day. Clocks that are set back leave looks in the future, which do not count.
 func (c Config) look(ctx context.Context, now time.Time) (cutoffs, error) {
 	ctx, cancel := c.DB.Limited(ctx)

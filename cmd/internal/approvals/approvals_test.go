@@ -196,9 +196,9 @@ func TestHostileQuestionsAreHarmless(t *testing.T) {
 	}
 }
 
-// TestNoTextLooksLikeAQuestion: a text that fills rows of the terminal does not begin one of
-// its own, whatever the width. Arguments that did showed a second question, the harmless
-// one, right above the prompt.
+// TestNoTextLooksLikeAQuestion shows texts that fill rows of the terminal, at all widths: no
+// row begins with their words. Arguments could show a second, harmless question right above
+// the prompt.
 func TestNoTextLooksLikeAQuestion(t *testing.T) {
 	p := newProxy(t)
 	q := newQuestion("q1")
