@@ -33,6 +33,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	// systemd's $STATE_DIRECTORY is this program's own, not the proxy's.
 	a.keys = collectorKeys(cli.StateDir("auditcollector", a.env, os.Getuid()), cli.UserStateDir("auditproxy", a.env, os.Getuid()))
 	root := newRootCmd(a)
+	cli.CompleteFlags(root, a.keys, args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -63,7 +64,6 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newRetainCmd(a), newHoldCmd(a), newEraseCmd(a), newVerifyCmd(a), newProveCmd(a), newEvidenceCmd(a), newQueryCmd(a), newExportCmd(a), newPolicyCmd(a), newReviewCmd(a), newRulesCmd(a), newReceiversCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
-	cli.CompleteFlags(root, a.keys)
 	cli.SetUsage(root, a.keys)
 	return root
 }

@@ -31,6 +31,7 @@ func main() {
 func (a *app) run(ctx context.Context, args []string) int {
 	a.keys = proxyKeys(cli.StateDir("auditproxy", a.env, os.Getuid()))
 	root := newRootCmd(a)
+	cli.CompleteFlags(root, a.keys, args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

@@ -30,7 +30,6 @@ func newRootCmd(a *app) *cobra.Command {
 	root.Short, root.Long, root.Example = "wrap an MCP server and keep a record of every call", rootLong, rootExample
 	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newProveCmd(a), newVerifyProofCmd(a), newEvidenceCmd(a), newDigestCmd(a), newDoctorCmd(a), newRecoverCmd(a),
 		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), newPolicyCmd(a), newApprovalsCmd(a), cli.NewVersionCmd(a.stdout))
-	cli.CompleteFlags(root, a.keys)
 	cli.SetUsage(root, a.keys)
 	return root
 }

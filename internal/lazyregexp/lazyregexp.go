@@ -168,5 +168,13 @@ func (r Regexp) FindAllStringIndex(s string, n int) [][]int {
 	return r.compiled().FindAllStringIndex(s, n)
 }
 
+// FindString returns the first match, or "".
+func (r Regexp) FindString(s string) string { return r.compiled().FindString(s) }
+
+// ReplaceAllLiteralString returns s with each match replaced by repl.
+func (r Regexp) ReplaceAllLiteralString(s, repl string) string {
+	return r.compiled().ReplaceAllLiteralString(s, repl)
+}
+
 // FindStringSubmatch returns the first match and its groups.
 func (r Regexp) FindStringSubmatch(s string) []string { return r.compiled().FindStringSubmatch(s) }

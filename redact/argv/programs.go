@@ -2,8 +2,6 @@ package argv
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -206,56 +204,65 @@ func eachWord(s string, f func(string)) {
 	}
 }
 
-// A programSlot is a program in a table with open addressing, which needs a
-// third of the time of a map.
-type programSlot struct {
+// programs has the kinds by name, in a table with open addressing, which needs a third
+// of the time of a map.
+type programs [1 << 11]struct {
 	name  string
 	kinds Programs
 }
 
-const programSlots = 1 << 11
-
-// programHash has the kinds by name. It is made for the first text that has a
-// word of WordStarts.
-var programHash = sync.OnceValue(func() *[programSlots]programSlot {
-	table := make(map[string]Programs)
+// programHash is made for the first text that has a word of WordStarts, which is the
+// command that starts the server: a map, sorted, would take ten times as long.
+var programHash = sync.OnceValue(func() *programs {
+	p := new(programs)
 	for _, row := range ProgramNames {
-		for name := range strings.FieldsSeq(row.Names) {
-			table[name] |= row.of
-		}
+		eachWord(row.Names, func(name string) { p.add(name, row.of) })
 	}
-	for name, rule := range rules() {
-		for _, flag := range rule.flags {
-			table[name] |= flagUse
-			if flag.name[0] == '/' {
-				table[name] |= usesNow // it is no option elsewhere
+	for u := range eachUse {
+		var kinds Programs
+		eachWord(u.flags, func(flag string) {
+			kinds |= flagUse
+			if flag[0] == '/' {
+				kinds |= usesNow // it is no option elsewhere
 			}
-		}
-		for _, verb := range rule.verbs {
-			if verb.name == "" {
-				table[name] |= usesNow
-				continue
+		})
+		eachWord(u.verbs, func(verb string) {
+			if verb = verb[:len(verb)-len(":1")]; verb == "" {
+				kinds |= usesNow
+				return
 			}
-			table[name] |= verbUse
-			table[verb.name] |= verbWord
-		}
+			kinds |= verbUse
+			p.add(verb, verbWord)
+		})
+		eachWord(u.names, func(name string) { p.add(name, kinds) })
 	}
-	for name := range strings.FieldsSeq(deviceWords) {
-		table[name] |= deviceWord
-	}
-	var slots [programSlots]programSlot
-	for _, name := range slices.Sorted(maps.Keys(table)) { // so that the same text always needs the same steps
-		at := slotOf([]byte(name))
-		for slots[at].name != "" {
-			at = (at + 1) % programSlots
-		}
-		slots[at] = programSlot{name, table[name]}
-	}
-	return &slots
+	eachWord(deviceWords, func(name string) { p.add(name, deviceWord) })
+	return p
 })
 
-func slotOf(name []byte) uint32 {
-	return lex.HashWord(name[0], name[1], name[len(name)-1], len(name)) % programSlots
+// add adds kinds to those of name.
+func (p *programs) add(name string, kinds Programs) {
+	at := slotOf(name)
+	for p[at].name != "" && p[at].name != name {
+		at = (at + 1) % len(p)
+	}
+	p[at].name = name
+	p[at].kinds |= kinds
+}
+
+// of returns the kinds of name, or 0.
+func (p *programs) of(name []byte) Programs {
+	for at := slotOf(name); p[at].name != ""; at = (at + 1) % len(p) {
+		if p[at].name == string(name) {
+			return p[at].kinds
+		}
+	}
+	return 0
+}
+
+// slotOf returns where in programs a name is looked for first.
+func slotOf[T string | []byte](name T) int {
+	return int(lex.HashWord(name[0], name[1], name[len(name)-1], len(name))) % len(programs{})
 }
 
 // programOf returns the kinds of the program of that name.
@@ -263,13 +270,7 @@ func programOf(name []byte) Programs {
 	if len(name) < 2 || len(name) > maxProgram || !WordStarts.Has(name) {
 		return 0
 	}
-	table := programHash()
-	for at := slotOf(name); table[at].name != ""; at = (at + 1) % programSlots {
-		if table[at].name == string(name) {
-			return table[at].kinds
-		}
-	}
-	return 0
+	return programHash().of(name)
 }
 
 // WordAt returns the kinds of the program whose name starts at text[i].

@@ -8,8 +8,12 @@ import (
 )
 
 // CompleteFlags makes a shell offer the values of AddFlags' flags, on root and
-// its commands, and files only where a command takes some.
-func CompleteFlags(root *cobra.Command, keys []Key) {
+// its commands, and files only where a command takes some. It does nothing unless
+// args are what a shell asks: a proxy's start would wait most of a millisecond for it.
+func CompleteFlags(root *cobra.Command, keys []Key, args []string) {
+	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
+		return
+	}
 	for _, k := range keys {
 		words, files := k.Choices, cobra.ShellCompDirectiveNoFileComp
 		switch {

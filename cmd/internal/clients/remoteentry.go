@@ -3,9 +3,10 @@ package clients
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"auditproxy/internal/lazyregexp"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/tailscale/hujson"
@@ -20,7 +21,7 @@ const (
 )
 
 // headerName matches the names that mcp-remote forwards; it drops others.
-var headerName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var headerName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // urlMembers are the names under which clients have a server's URL.
 var urlMembers = []string{"url", "serverUrl", "httpUrl"}

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/internal/lazyregexp"
 
 	"github.com/tailscale/hujson"
 )
@@ -40,7 +40,7 @@ func (s Server) FilledIn(text string) string {
 }
 
 // braced matches what opencode replaces in its file.
-var braced = regexp.MustCompile(`\{(env|file):[^}]+\}`)
+var braced = lazyregexp.New(`\{(env|file):[^}]+\}`)
 
 // Environ returns the environment of the server if that of its client is env.
 func (s Server) Environ(env []string) []string {

@@ -4,15 +4,15 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"auditproxy/internal/lazyregexp"
 	"auditproxy/redact"
 )
 
 // filledIn matches what the client expands: ${API_KEY}, ${input:token}.
-var filledIn = regexp.MustCompile(`\$\{[^}]*\}`)
+var filledIn = lazyregexp.New(`\$\{[^}]*\}`)
 
 // urlRefusal returns why a URL cannot become an argument of mcp-remote, or "".
 // It quotes nothing of a URL that may hold a credential.

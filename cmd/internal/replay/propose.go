@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/internal/lazyregexp"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/schemas/audit"
@@ -359,7 +359,7 @@ func (p *Proposal) nothing() error {
 const maxKey = 900
 
 // plainName matches names that no reader of YAML takes for anything else.
-var plainName = regexp.MustCompile(`^[a-z][a-z0-9]*_[a-z0-9_]*[a-z0-9]$`)
+var plainName = lazyregexp.New(`^[a-z][a-z0-9]*_[a-z0-9_]*[a-z0-9]$`)
 
 // yamlText returns a name as YAML: without quotes, or in quotes with escapes for
 // all that is not visible.

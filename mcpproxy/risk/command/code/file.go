@@ -2,7 +2,6 @@ package code
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"auditproxy/internal/lazyregexp"
@@ -25,7 +24,7 @@ var (
 	// methods of a file that read it
 	readsItself = pattern{lazyregexp.New(`[\])\w]\.(?:read_text|read_bytes)\s*\(`), 2}
 
-	openMode = regexp.MustCompile(`^(?:mode\s*=\s*|:mode\s*=>\s*)?["']([rwaxbtcs+]{1,4})(?::[^"']*)?["']$`)
+	openMode = lazyregexp.New(`^(?:mode\s*=\s*|:mode\s*=>\s*)?["']([rwaxbtcs+]{1,4})(?::[^"']*)?["']$`)
 )
 
 // maxCalls is how many calls of one kind are looked at.

@@ -52,7 +52,8 @@ type table [2048]uint32
 
 var triggerTable, firstTable, weakTable = tableOf(triggerWords), tableOf(firstWords), tableOf(weakWords)
 
-func tableOf(words string) (t table) {
+func tableOf(words string) *table {
+	t := new(table)
 	for word := range strings.FieldsSeq(words) {
 		h := hash(word)
 		at := h % uint32(len(t))
