@@ -131,6 +131,9 @@ func (s *Scanner) member(name []byte, i int) lex.Span {
 		"default", "from", "source", "target", "uid", "gid", "secretName", "items", "deprecated", "if", "uses", "run", "list", "expire":
 		return lex.Span{}
 	}
+	if s.values.IsBelow(i + 1) {
+		return lex.Span{} // members of its own, each of which would read to the last one's end
+	}
 	v := s.values.Value(i + 1)
 	if v.From >= v.To || v.From > i && bytes.IndexByte(t[i:v.From], '\n') >= 0 || lex.CountDigits(t[v.From:v.To]) == v.To-v.From && v.To-v.From <= 5 || t[v.From] == '[' || t[v.From] == '{' {
 		return lex.Span{}

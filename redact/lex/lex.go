@@ -117,6 +117,9 @@ const (
 	CutMark      = "…["
 )
 
+// maxMark is more than the length of any mark.
+const maxMark = 64
+
 // MarkLen is the length of the redaction mark that b starts with, or 0.
 // Redacted text is not redacted again.
 func MarkLen(b []byte) int {
@@ -188,11 +191,16 @@ func CredentialEnd(t []byte, i int) int {
 
 // ElementEnd is CredentialEnd for a credential that may be in an element of XML: SECRET</token>.
 func ElementEnd(t []byte, i int) int {
-	end := CredentialEnd(t, i)
-	if n := bytes.Index(t[i:end], []byte("</")); n >= 0 {
-		end = i + n
+	for n := 4 * maxMark; ; n *= 2 { // not all of a long text for each token that an element ends
+		piece := t[:min(len(t), i+n)]
+		at := bytes.Index(piece[i:], []byte("</"))
+		if at >= 0 {
+			piece = piece[:i+at]
+		}
+		if end := CredentialEnd(piece, i); end < len(piece)-maxMark || at >= 0 || len(piece) == len(t) {
+			return end
+		}
 	}
-	return end
 }
 
 // A ByteSet is a set of ASCII characters.

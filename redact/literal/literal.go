@@ -16,14 +16,7 @@ import (
 // Value finds the value assigned by the separator before i.
 func (r *Reader) Value(i int) lex.Span {
 	t, separator := r.Text, r.Text[i-1]
-	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
-		i++
-	}
-	marked := i
-	i += markupLen(t[i:])
-	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
-		i++
-	}
+	marked, i := r.start(i)
 	for marked < i && t[marked] == '<' && i+1 < len(t) && t[i] == '<' && 'a' <= t[i+1] && t[i+1] <= 'z' { // <td>SECRET
 		end := bytes.IndexByte(t[i:min(len(t), i+names.MaxPairName)], '>')
 		if end < 0 {
@@ -31,7 +24,7 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 		i += end + 1
 	}
-	if i < len(t) && (t[i] == '\n' || t[i] == '\r' || t[i] == '|' || t[i] == '>') {
+	if r.isBelow(i) {
 		return r.below(i, separator)
 	}
 	if n := lex.MarkLen(t[i:]); n > 0 { // it has been redacted
@@ -345,6 +338,31 @@ func isDefault(b []byte) bool {
 
 // maxSchemes is how many schemes are read one behind the other.
 const maxSchemes = 3
+
+// start returns where the value behind the separator before i starts, and where the markup
+// before it does.
+func (r *Reader) start(i int) (marked, value int) {
+	t := r.Text
+	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
+		i++
+	}
+	marked = i
+	i += markupLen(t[i:])
+	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
+		i++
+	}
+	return marked, i
+}
+
+// IsBelow reports whether the value that Value finds is in the lines under its name.
+func (r *Reader) IsBelow(i int) bool {
+	_, value := r.start(i)
+	return r.isBelow(value)
+}
+
+func (r *Reader) isBelow(i int) bool {
+	return i < len(r.Text) && (r.Text[i] == '\n' || r.Text[i] == '\r' || r.Text[i] == '|' || r.Text[i] == '>')
+}
 
 // below finds the value in the lines under a name, whose line ends at i: YAML's
 // block scalars, and a value one line down. It is indented, quoted or alone.
