@@ -4,13 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // hostileUnits are repeated to make texts in which each byte may make the
@@ -83,23 +87,20 @@ var hostileUnits = []string{
 	"read -s a\nb\n", "line vty\npassword a\n", "type a into the password ", "fill a password with ", "password:a\nagain:b\n", "password=$(or a,", "user/password: a / b ", "token=[}-a'", "PASSWORD=a'a, ",
 }
 
-// TestStepsAreLinear counts the blocks of statements that a text makes the
-// redactor run, as the coverage tool counts them: a hostile text of twice the
-// length needs about twice as many. Time is less exact, and depends on the
-// machine.
-func TestStepsAreLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs this package once for each text")
-	}
+// stepsOf returns a function that counts the blocks of statements that size bytes of a
+// repeated unit make the redactor run, as the coverage tool counts them: time is less
+// exact, and depends on the machine.
+func stepsOf(t *testing.T) (count func(unit string, size int) int) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "steps.test")
 	if out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg=./...", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
-	count := func(unit, size int) int {
-		profile := filepath.Join(dir, fmt.Sprint(unit, "-", size))
+	var profiles atomic.Int32
+	run := func(unit string, size int) int {
+		profile := filepath.Join(dir, fmt.Sprint(profiles.Add(1)))
 		c := exec.Command(program, "-test.run=^TestSteps$", "-test.coverprofile="+profile)
-		c.Env = append(os.Environ(), fmt.Sprintf("REDACT_STEPS=%d %d", unit, size))
+		c.Env = append(os.Environ(), fmt.Sprintf("REDACT_STEPS=%d %q", size, unit))
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 			return 0
@@ -121,24 +122,89 @@ func TestStepsAreLinear(t *testing.T) {
 		}
 		return sum
 	}
+	none := run("a", 0) // the cost of starting
+	return func(unit string, size int) int {
+		steps := run(unit, size) - none
+		if steps < size {
+			t.Errorf("%q: %d steps for %d bytes", unit, steps, size)
+		}
+		return steps
+	}
+}
+
+// growsTooFast reports whether twice the bytes need more than about twice the steps.
+func growsTooFast(once, twice int) bool { return 4*twice > 9*once }
+
+// TestStepsAreLinear: a hostile text of twice the length needs about twice the steps.
+func TestStepsAreLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs this package once for each text")
+	}
+	count := stepsOf(t)
 	const size = 8 << 10
-	none := count(0, 0) // the cost of starting
 	var wg sync.WaitGroup
 	running := make(chan struct{}, 2)
-	for unit, text := range hostileUnits {
+	for _, unit := range hostileUnits {
 		running <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-running }()
-			once, twice := count(unit, size)-none, count(unit, 2*size)-none
-			if 4*twice > 9*once {
-				t.Errorf("%q: %d steps for %d bytes, %d for %d", text, once, size, twice, 2*size)
+			once, twice := count(unit, size), count(unit, 2*size)
+			if growsTooFast(once, twice) {
+				t.Errorf("%q: %d steps for %d bytes, %d for %d", unit, once, size, twice, 2*size)
 			}
 			if perByte := once / size; perByte > maxSteps {
-				t.Errorf("%q: %d steps a byte", text, perByte)
+				t.Errorf("%q: %d steps a byte", unit, perByte)
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// TestCombinationsAreLinear looks for combinations of the hostile texts and of parts of
+// them whose steps grow with the square, among those whose time seems to.
+func TestCombinationsAreLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("redacts thousands of hostile texts")
+	}
+	texts, seed := 1000, uint64(1)
+	if os.Getenv("SOAK") != "" {
+		texts, seed = 300_000, rand.Uint64()
+		t.Logf("seed %d", seed)
+	}
+	r, err := New(Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := sync.OnceValue(func() func(string, int) int { return stepsOf(t) })
+	random := rand.New(rand.NewPCG(seed, 0))
+	took := func(unit string, size int) time.Duration {
+		text := []byte(strings.Repeat(unit, size/len(unit)))
+		least := time.Duration(math.MaxInt64)
+		for range 2 {
+			began := time.Now()
+			r.AppendText(nil, text)
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	for range texts {
+		unit := ""
+		for range 1 + random.IntN(4) {
+			part := hostileUnits[random.IntN(len(hostileUnits))]
+			if random.IntN(4) == 0 {
+				from, to := random.IntN(len(part)+1), random.IntN(len(part)+1)
+				part = part[min(from, to):max(from, to)]
+			}
+			unit += part
+		}
+		const size = 16 << 10
+		if unit == "" || took(unit, size) < 5*time.Millisecond || took(unit, 4*size) < 6*took(unit, size) {
+			continue
+		}
+		if once, twice := count()(unit, size), count()(unit, 2*size); growsTooFast(once, twice) {
+			t.Errorf("%q: %d steps for %d bytes, %d for %d", unit, once, size, twice, 2*size)
+		}
+	}
 }
 
 // TestSpent: a text in which looking for the ends of things does not end is hidden whole,
@@ -184,17 +250,21 @@ func TestNotSpent(t *testing.T) {
 // maxSteps limits the blocks of statements run for a byte of a hostile text.
 const maxSteps = 400
 
-// TestSteps runs the texts for TestStepsAreLinear.
+// TestSteps redacts the text of stepsOf.
 func TestSteps(t *testing.T) {
-	var unit, size int
-	if n, _ := fmt.Sscan(os.Getenv("REDACT_STEPS"), &unit, &size); n < 2 {
+	var size int
+	var unit string
+	if os.Getenv("REDACT_STEPS") == "" {
 		t.Skip("runs in TestStepsAreLinear")
+	}
+	if _, err := fmt.Sscanf(os.Getenv("REDACT_STEPS"), "%d %q", &size, &unit); err != nil {
+		t.Fatal(err)
 	}
 	r, err := New(Config{Key: bytes.Repeat([]byte{7}, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Repeat(hostileUnits[unit], size/len(hostileUnits[unit]))
+	text := strings.Repeat(unit, size/len(unit))
 	r.AppendText(nil, []byte(text))
 	r.AppendArgs(nil, fmt.Appendf(nil, `{"a":%q,"b":[%q],"c":%q}`, text, text, `password="x" AKIAIOSFODNN7EXAMPLE %41 `+text))
 }
