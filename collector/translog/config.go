@@ -1,6 +1,7 @@
 package translog
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -41,7 +42,7 @@ type Config struct {
 
 	// Name is the log's origin: the first line of its checkpoints, and the name
 	// of a key that is made. Default: the name of the key that is there, or
-	// else auditproxy/log/ with the host's name.
+	// else auditproxy/log/ with the host's name and some letters, a new one.
 	Name string
 
 	// Interval is the least time between two checkpoints, and about the longest
@@ -153,17 +154,15 @@ func witnessKey(text string) (note.Verifier, error) {
 	return v, nil
 }
 
-// hostName returns the default of Name.
-func hostName() (string, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return "", err
+// newName returns the name of a new log. No log had it before: a witness, and everyone
+// else who has seen an older log of this host, knows that one by its name.
+func newName() string {
+	id := strings.ToLower(rand.Text()[:8])
+	host, _ := os.Hostname()
+	if name := defaultName + host + "/" + id; goodName(name) {
+		return name
 	}
-	name := defaultName + host
-	if !goodName(name) {
-		return "", fmt.Errorf("the host's name %q has a space or a +: set a name", host)
-	}
-	return name, nil
+	return defaultName + id
 }
 
 // goodName is what a name in note's form may be.

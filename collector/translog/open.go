@@ -1,6 +1,7 @@
 package translog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,15 +98,9 @@ func (l *Log) openKey(tree tlog.Tree) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		_, lastErr := os.Stat(c.Last)
 		if tree.N > 0 || lastErr == nil {
-			return fmt.Errorf("its key %q is missing: restore the key, or start a new log in another directory, with a new name", c.Key)
+			return fmt.Errorf("its key %q is missing: restore the key, or set evidence.log to another directory, where a new log begins, with a name of its own", c.Key)
 		}
-		name := c.Name
-		if name == "" {
-			if name, err = hostName(); err != nil {
-				return fmt.Errorf("naming the log: %w", err)
-			}
-		}
-		if k, err = makeKey(c.Key, name); err == nil {
+		if k, err = makeKey(c.Key, cmp.Or(c.Name, newName())); err == nil {
 			c.Log.Info("log key made", zap.String("file", c.Key), zap.String("key", k.public))
 		}
 	}

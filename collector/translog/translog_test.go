@@ -636,3 +636,23 @@ func TestBrokenIndex(t *testing.T) {
 	add(t, l, texts(20, 30))
 	covered(t, l, 30)
 }
+
+// TestNewLogHasNewName begins a log in another directory, as after one that was rolled
+// back: to those who have seen the old one it must not be that log.
+func TestNewLogHasNewName(t *testing.T) {
+	names := map[string]bool{}
+	for _, dir := range []string{"old", "new", "new"} {
+		l, err := Open(t.Context(), Config{Dir: filepath.Join(t.TempDir(), dir)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := l.Status().Name; names[name] || !strings.HasPrefix(name, defaultName) {
+			t.Errorf("the log in %q has the name %q; names before: %v", dir, name, names)
+		} else {
+			names[name] = true
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

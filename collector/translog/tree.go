@@ -129,7 +129,7 @@ func (l *Log) checkPast(ctx context.Context, tree tlog.Tree) error {
 
 // contains reports whether an older tree is a prefix of the log's.
 func (l *Log) contains(ctx context.Context, tree, old tlog.Tree, what string) error {
-	const remedy = "restore the newest copy of the log; if there is none, move this one away with its key and start a new log with a new name"
+	const remedy = "restore the newest copy of the log; if there is none, keep this one with its key, and set evidence.log to another directory, where a new log begins, with a name of its own"
 	if old.N > tree.N {
 		return fmt.Errorf("%w: it has %d entries, %s covers %d: %s", ErrRolledBack, tree.N, what, old.N, remedy)
 	}
