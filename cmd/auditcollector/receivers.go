@@ -340,7 +340,7 @@ func newCheckReceiversCmd(a *app) *cobra.Command {
 			if err != nil {
 				return cli.ExitError{Code: cli.ExitFound, Err: err}
 			}
-			fmt.Fprintf(a.stdout, "%d receivers\n", len(specs))
+			fmt.Fprintln(a.stdout, terminal.Count(len(specs), "receiver"))
 			return nil
 		},
 	}

@@ -282,7 +282,7 @@ func (c config) settings(red *redact.Redactor) []cli.Setting {
 			settings[i].Value = strings.Join(list, ",")
 		case s.Key == "approval.dir":
 			settings[i].Value = clean(c.approval.files.Dir)
-		case s.Key == "spool.consumer":
+		case s.Key == "spool.consumer" && (c.consumerSet || c.consumer != "none"): // else it is what has read any
 			settings[i].Value = c.consumer
 		case s.Key == "redact.digest" && c.usesKey():
 			settings[i].Value = "hmac-sha256"

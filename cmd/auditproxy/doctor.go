@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
@@ -127,7 +126,7 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 		d.unclear("spool_unreadable", "%v", err)
 		return
 	}
-	d.consumed = cfg.consumer != "none" || slices.ContainsFunc(u.Sessions, func(e spool.Entry) bool { return e.Shipped.Segment > 0 })
+	d.consumed = cfg.consumer != "none" || u.Read
 	d.Spool = &spoolDiagnosis{u.Dir, u.Bytes, u.Free, u.Live, u.Ended, u.Dead, u.Unshipped}
 	if u.Foreign > 0 {
 		d.find("sessions_dead", "%s of another machine not recovered: if it is gone, as a container is, run auditproxy recover --force", terminal.Count(u.Foreign, "session"))
@@ -135,15 +134,18 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	if here := u.Dead - u.Foreign; here > 0 {
 		d.find("sessions_dead", "%s not recovered after the proxy died: run auditproxy recover, or wait for the next proxy, auditproxy ship or auditcollector", terminal.Count(here, "session"))
 	}
-	if left := countUnshipped(u.Sessions); cfg.consumer != "none" && left > 0 {
-		todo := ""
-		if cfg.consumer == "kafka" {
-			todo = ": run auditproxy ship"
+	if left := countUnshipped(u.Sessions); left > 0 && (cfg.consumer != "none" || !cfg.consumerSet && u.Read) {
+		by, todo := " by "+cfg.consumer, "run auditproxy ship"
+		switch cfg.consumer {
+		case "collector":
+			todo = "start auditcollector run"
+		case "none":
+			by, todo = ", as earlier ones were", "start auditcollector run or auditproxy ship; if nothing is to read them, set spool.consumer: none"
 		}
-		d.find("sessions_not_consumed", "records of %s whose proxy has ended are not consumed yet by %s%s", terminal.Count(left, "session"), cfg.consumer, todo)
+		d.find("sessions_not_consumed", "records of %s whose proxy has ended are not consumed yet%s: %s", terminal.Count(left, "session"), by, todo)
 	}
 	if u.Free < lowSpace {
-		d.find("disk_space_low", "only %s of disk space is free for the spool", cli.FormatSize(u.Free))
+		d.find("disk_space_low", "only %s of disk space is free for the spool: remove files there", cli.FormatSize(u.Free))
 	}
 	if u.Inodes < lowInodes {
 		d.find("inodes_low", "only %s free on the disk of the spool: remove files there", terminal.Count(int(u.Inodes), "inode"))

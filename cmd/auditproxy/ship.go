@@ -63,8 +63,12 @@ func (a *app) ship(ctx context.Context, follow bool, from, metrics string) error
 	if err != nil {
 		return err
 	}
-	if cfg.consumer != "kafka" {
-		return cli.ExitError{Code: cli.ExitConfig, Err: errors.New("shipping is disabled: no kafka.brokers, or spool.consumer is not kafka")}
+	switch {
+	case cfg.consumer == "kafka":
+	case cfg.consumerSet:
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("shipping is disabled: spool.consumer is %s: to ship for proxies that do not, set it for this process, as by --spool-consumer kafka", cfg.consumer)}
+	default:
+		return cli.ExitError{Code: cli.ExitConfig, Err: errors.New("shipping is disabled: there are no kafka.brokers: set them, as by --kafka-brokers kafka-1:9092")}
 	}
 	var since time.Time
 	if from != "" {

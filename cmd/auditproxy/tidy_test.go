@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -14,7 +16,7 @@ import (
 
 // TestTidyWaitsForTheConsumer keeps an old session of which a consumer has read a part,
 // where spool.consumer is not set: a collector or ship --follow may be away for longer than
-// spool.retain_age.
+// spool.retain_age. doctor says that it waits.
 func TestTidyWaitsForTheConsumer(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -47,6 +49,13 @@ func TestTidyWaitsForTheConsumer(t *testing.T) {
 			newRootCmd(a)
 			cfg, err := a.load()
 			must(t, err)
+			d := a.diagnose()
+			if told := slices.ContainsFunc(d.Problems, func(f finding) bool { return f.Code == "sessions_not_consumed" }); told != tt.kept {
+				t.Errorf("doctor says that records wait: %t, want %t; it found %v", told, tt.kept, d.Findings)
+			}
+			if i := slices.IndexFunc(d.Config, func(s cli.Setting) bool { return s.Key == "spool.consumer" }); d.Config[i].Value != tt.consumer {
+				t.Errorf("doctor shows the consumer %q, want %q", d.Config[i].Value, tt.consumer)
+			}
 			tidyOnce(t.Context(), cfg, zap.NewNop())
 			list, err := spool.List(dir)
 			must(t, err)

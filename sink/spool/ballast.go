@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"auditproxy/internal/diskfull"
 	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 )
 
 // The methods of this file are called with mu held.
@@ -71,7 +73,7 @@ func (s *Session) freeBallast() bool {
 		s.log.Warn("ballast not freed", zap.String("session", s.id), zap.Error(err))
 		return false
 	}
-	s.log.Warn("disk full, ballast freed", zap.String("session", s.id))
+	s.log.Warn("disk full, ballast freed", zap.String("dir", s.dir))
 	return true
 }
 
@@ -80,7 +82,7 @@ func (s *Session) freeBallast() bool {
 func (s *Session) regainBallast() error {
 	now := time.Now()
 	if now.Before(s.ballastAt) {
-		return errors.New("ballast is not back")
+		return fmt.Errorf("its ballast is not back: %w", diskfull.WithRemedy(unix.ENOSPC))
 	}
 	s.ballastAt = now.Add(ballastEvery)
 	if err := s.fillBallast(); err != nil {

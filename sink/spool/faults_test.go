@@ -354,8 +354,8 @@ func TestDiskFull(t *testing.T) {
 			if _, err := s.Append(final(n, uint64(n-1)), true); err != nil {
 				t.Fatalf("final record %d: %v", n, err)
 			}
-			if _, err := s.Append(intent(101), false); !errors.Is(err, ErrFull) {
-				t.Fatalf("Append of an intent without ballast = %v, want ErrFull", err)
+			if _, err := s.Append(intent(101), false); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "or inodes") {
+				t.Fatalf("Append of an intent without ballast = %v, want ErrFull and what to do", err)
 			}
 		}
 		f.room = 1 << 20

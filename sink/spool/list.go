@@ -332,8 +332,11 @@ type Usage struct {
 	Unread   int // sessions that cannot be read, see Entry.Err
 	// Unshipped counts sessions with durable lines that were not consumed.
 	Unshipped int
+	Read      bool // a consumer has ever read one, as far as the directory tells
 	Sessions  []Entry
 }
+
+const readFile = "read" // in the spool directory: a consumer has read a session, see wasRead
 
 // Status checks a spool directory. It writes an empty file and removes it. It
 // calls looked, if not nil, after each session, from several goroutines.
@@ -345,6 +348,8 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 	}
 	u.Free, u.Inodes = int64(room.Free), room.Inodes
 	u.Sessions, err = list(disk.Host(), dir, looked)
+	_, unread := os.Lstat(filepath.Join(dir, readFile))
+	u.Read = unread == nil
 	this := machineID()
 	for _, e := range u.Sessions {
 		u.Bytes += e.Bytes
@@ -366,6 +371,7 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 		if e.Unshipped() {
 			u.Unshipped++
 		}
+		u.Read = u.Read || e.Shipped.Segment > 0
 	}
 	return u, err
 }

@@ -22,7 +22,6 @@ const oldPrefix = ".old-" // of a session's directory that is being removed
 
 const (
 	looksFile = "looks" // in the spool directory: when Retain looked, see looks
-	readFile  = "read"  // in the spool directory: a consumer has read a session, see wasRead
 	looksSize = 64
 	lookAgain = 24 * time.Hour // until the time of a look counts
 	future    = time.Hour      // that a file may be newer than the clock

@@ -91,7 +91,7 @@ func damageLines(p evidencereport.Printer, reports []*report) (lines [][]byte) {
 			add(fmt.Sprintf("and %d more", r.NotShown))
 		}
 		if r.Unrecorded > 0 {
-			lines = append(lines, p.Line("gap", r.SessionID, terminal.Count(int(r.Unrecorded), "call")+" could not be recorded when they were made, see auditproxy log --kind gap"))
+			lines = append(lines, p.Line("gap", r.SessionID, terminal.Count(int(r.Unrecorded), "call")+" not recorded at the time, see auditproxy log --kind gap"))
 		}
 	}
 	return lines

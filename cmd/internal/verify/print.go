@@ -115,7 +115,7 @@ func appendReport(out []byte, r *report, colour bool) []byte {
 		row(terminal.Faint, "", terminal.Count(r.Running, "call")+" running")
 	}
 	if r.Unrecorded > 0 {
-		row(terminal.Warn, "", terminal.Count(int(r.Unrecorded), "call")+" could not be recorded when they were made, see auditproxy log --kind gap")
+		row(terminal.Warn, "", terminal.Count(int(r.Unrecorded), "call")+" not recorded at the time, see auditproxy log --kind gap")
 	}
 	for _, name := range r.SetAside {
 		row(terminal.Faint, "", "recovery set a torn tail aside: "+escape.Text(name))
