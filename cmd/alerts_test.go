@@ -1,8 +1,10 @@
 package cmd
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +50,73 @@ func TestAlertDocument(t *testing.T) {
 	}
 	for name := range rules {
 		t.Errorf("docs/alerts.md has no row for rule %q", name)
+	}
+}
+
+// TestOwnAlertsDocument compares the alerts about the collector in docs/alerts.md with
+// those that it raises.
+func TestOwnAlertsDocument(t *testing.T) {
+	_, source, _ := strings.Cut(readFile(t, "../collector/alert/match.go"), "// The rules of alerts about the engine itself.\nconst (")
+	source, _, _ = strings.Cut(source, ")")
+	var want []string
+	for _, m := range regexp.MustCompile(`= "([a-z-]+)"`).FindAllStringSubmatch(source, -1) {
+		want = append(want, m[1])
+	}
+	_, table, _ := strings.Cut(readFile(t, "../docs/alerts.md"), "<!-- alerts about the collector -->")
+	table, _, _ = strings.Cut(table, "<!-- end of the alerts about the collector -->")
+	var got []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| .+ \\| .+ \\|$").FindAllStringSubmatch(table, -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("docs/alerts.md has the alerts %q about the collector, want %q", got, want)
+	}
+}
+
+// TestReceiversDocument compares the keys of receivers in docs/siem.md with the schema.
+func TestReceiversDocument(t *testing.T) {
+	type keys struct {
+		Properties map[string]json.RawMessage
+	}
+	parse := func(text []byte) (k keys) {
+		if err := json.Unmarshal(text, &k); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	var schema struct {
+		Defs map[string]json.RawMessage `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(readFile(t, "../schemas/receivers.v1.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{} // "http url"
+	for key, text := range parse(schema.Defs["receiver"]).Properties {
+		if parts := parse(text).Properties; len(parts) == 0 {
+			want["a receiver "+key] = true
+		} else {
+			for part := range parts {
+				want[key+" "+part] = true
+			}
+		}
+	}
+	_, table, _ := strings.Cut(readFile(t, "../docs/siem.md"), "<!-- keys of receivers -->")
+	table, _, _ = strings.Cut(table, "<!-- end of the keys -->")
+	for _, row := range regexp.MustCompile("(?m)^\\| (.+?) \\| (`.+?) \\| .+ \\|$").FindAllStringSubmatch(table, -1) {
+		for _, of := range strings.Split(row[1], ", ") {
+			for _, key := range strings.Split(row[2], ", ") {
+				name := strings.Trim(of, "`") + " " + strings.Trim(key, "`")
+				if !want[name] {
+					t.Errorf("docs/siem.md has the key %q, which is no key or is there twice", name)
+				}
+				delete(want, name)
+			}
+		}
+	}
+	for name := range want {
+		t.Errorf("docs/siem.md lacks the key %q", name)
 	}
 }
 
