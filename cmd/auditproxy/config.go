@@ -70,8 +70,8 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "redact.names", Kind: cli.List, Usage: "more names whose values are redacted"},
 		{Name: "redact.clear_names", Kind: cli.List, Usage: "names excluded from redaction"},
 		{Name: "spool.dir", Kind: cli.Path, Default: spoolDir, Varies: true, Usage: "directory of the records"},
-		{Name: "spool.retain_age", Kind: cli.Duration, Default: "30d", Usage: "how long to keep records no consumer needs"},
-		{Name: "spool.retain_bytes", Kind: cli.Size, Default: "1GiB", Usage: "disk space for shipped records; beyond it the oldest are removed"},
+		{Name: "spool.retain_age", Kind: cli.Duration, Default: "30d", Usage: "how long to keep records no consumer needs; 0: always"},
+		{Name: "spool.retain_bytes", Kind: cli.Size, Default: "1GiB", Usage: "disk space for shipped records; beyond it the oldest are removed; 0: no limit"},
 		{Name: "spool.consumer", Kind: cli.Choice, Choices: []string{"none", "kafka", "collector"}, Usage: "consumer that records wait for; by default kafka if there are brokers, otherwise one that has read any"},
 		{Name: "evidence.enabled", Kind: cli.Bool, Default: "true", Usage: "sign the records, so that changes to them are found"},
 		{Name: "evidence.key_file", Kind: cli.Path, Usage: "the host's private key, as package note has it, to share one between spool directories; by default one is created in the spool directory"},
@@ -280,6 +280,8 @@ func (c config) settings(red *redact.Redactor) []cli.Setting {
 				list = append(list, l.name+"="+l.value)
 			}
 			settings[i].Value = strings.Join(list, ",")
+		case s.Key == "drain":
+			settings[i].Value = c.drain.String()
 		case s.Key == "approval.dir":
 			settings[i].Value = clean(c.approval.files.Dir)
 		case s.Key == "spool.consumer" && (c.consumerSet || c.consumer != "none"): // else it is what has read any
