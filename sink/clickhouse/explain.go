@@ -62,7 +62,7 @@ func remedy(err error) string {
 	case 81: // UNKNOWN_DATABASE
 		return "auditcollector run or migrate makes it"
 	case 243: // NOT_ENOUGH_SPACE
-		return "free space on its disk, or shorten retention.events"
+		return "free space on its disk: a shorter retention.events does that after a day at the earliest"
 	case 0:
 	default: // the server's own words, except about replicas and a disk
 		if strings.Contains(err.Error(), "Read-only file system") {
