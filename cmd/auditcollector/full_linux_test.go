@@ -45,7 +45,9 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.call()
-	eventually(t, "the record waits", func() bool { return p.stderr.has("free space on its disk: a shorter retention.events does that after a day at the earliest") })
+	eventually(t, "the record waits", func() bool {
+		return p.stderr.has("free space on its disk: a shorter retention.events does that after a day at the earliest")
+	})
 	const open = "SELECT count() FROM audit.open_alerts WHERE rule = 'records-not-stored' AND position(details, 'storing records') > 0"
 	eventually(t, "that is an alert", h.counts(t, open, 1))
 	if code := p.end(syscall.SIGTERM); code != 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -52,6 +54,35 @@ func TestQuery(t *testing.T) {
 			}
 		})
 	}
+	documented := 0
+	for _, page := range documents(t) {
+		for _, m := range regexp.MustCompile("auditcollector query (?:--format json )?(?:'([^']+)'|\"([^\"]+)\")").FindAllStringSubmatch(page, -1) {
+			documented++
+			if got := h.run(t, "query", m[1]+m[2]); got.code != 0 {
+				t.Errorf("%s\n%s", m[0], got.stderr)
+			}
+		}
+	}
+	if documented < 7 {
+		t.Errorf("found %d statements in the documentation, want at least 7", documented)
+	}
+}
+
+// documents returns the texts of README.md and docs.
+func documents(t *testing.T) (texts []string) {
+	t.Helper()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
 }
 
 // said reports whether got is want, or begins with it if want has no end.
