@@ -75,7 +75,7 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 
 // Notes follow findings that a file may have without a change. It cannot tell why.
 const (
-	partNote = "a file of a part of the records (--since, --until, --when or another filter) looks the same: export whole sessions, and all between them"
+	partNote = "a file of a part of the records (--since, --until, --when or another filter) looks the same, and so does one without what was erased or removed by retention: export whole sessions, and all between them; auditcollector verify knows what was removed"
 	lateNote = "a record that came to ClickHouse after later ones, as from the dead letters, is behind them in an export: auditcollector verify checks what is stored"
 )
 
