@@ -32,12 +32,21 @@ func Explain(err error) error {
 		err = request.Err
 	case errors.As(err, &answer):
 		err = answer
+	case errors.Is(err, clickhouse.ErrAcquireConnTimeout):
+		err = noConnection{err}
 	}
 	if what := remedy(err); what != "" {
 		return fmt.Errorf("%w: %s", err, what)
 	}
 	return err
 }
+
+// A noConnection is ErrAcquireConnTimeout of a server that does not answer, without the
+// driver's advice to allow more connections.
+type noConnection struct{ error }
+
+func (noConnection) Error() string   { return "no connection in time" }
+func (n noConnection) Unwrap() error { return n.error }
 
 // remedy returns the remedy of err, "" if there is none or err contains it.
 func remedy(err error) string {
@@ -82,17 +91,17 @@ func remedy(err error) string {
 	case errors.As(err, &plain), errors.As(err, &alert), errors.As(err, &packet), errors.As(err, &answer), errors.Is(err, http.ErrSchemeMismatch),
 		strings.Contains(err.Error(), "unexpected packet"): // the driver has no type for it
 		return "check that clickhouse.tls.enabled, clickhouse.protocol and the port match"
+	case errors.As(err, &op) && op.Net == "unix" && errors.Is(err, os.ErrPermission):
+		return "the local engine is another user's: ask as that user"
+	case errors.As(err, &op) && op.Net == "unix" && !op.Timeout():
+		return "the local engine does not run"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return "the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not match"
 	case errors.As(err, &dns):
 		return "correct clickhouse.addr, or the name service"
-	case errors.As(err, &op) && op.Net == "unix" && errors.Is(err, os.ErrPermission):
-		return "the local engine is another user's: ask as that user"
-	case errors.As(err, &op) && op.Net == "unix":
-		return "the local engine does not run"
 	case errors.As(err, &op) && op.Op == "dial":
 		return "start ClickHouse there, or set clickhouse.addr to where it runs"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, clickhouse.ErrAcquireConnTimeout):
 		return "the server hangs, or is not ClickHouse: check its load, and clickhouse.addr"
 	}
 	return ""
