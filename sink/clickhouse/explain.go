@@ -32,7 +32,8 @@ func Explain(err error) error {
 		err = request.Err
 	case errors.As(err, &answer):
 		err = answer
-	case errors.Is(err, clickhouse.ErrAcquireConnTimeout):
+	}
+	if errors.Is(err, clickhouse.ErrAcquireConnTimeout) {
 		err = noConnection{err}
 	}
 	if what := remedy(err); what != "" {

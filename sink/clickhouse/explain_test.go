@@ -45,7 +45,7 @@ func TestExplain(t *testing.T) {
 		{"an engine of somebody else", request(&net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/s"}, Err: syscall.EACCES}), "dial unix /s: permission denied: the local engine is another user's: ask as that user"},
 		{"a name that nobody has", &net.DNSError{Err: "no such host", Name: "h"}, "lookup h: no such host: correct clickhouse.addr, or the name service"},
 		{"a server that hangs", request(context.DeadlineExceeded), "context deadline exceeded: the server hangs, or is not ClickHouse: check its load, and clickhouse.addr"},
-		{"a server that answers no connection", fmt.Errorf("query: %w", clickhouse.ErrAcquireConnTimeout), "no connection in time: the server hangs, or is not ClickHouse: check its load, and clickhouse.addr"},
+		{"a server that answers no connection", request(clickhouse.ErrAcquireConnTimeout), "no connection in time: the server hangs, or is not ClickHouse: check its load, and clickhouse.addr"},
 		{"an engine that hangs", &net.OpError{Op: "read", Net: "unix", Err: os.ErrDeadlineExceeded}, "read unix: i/o timeout: the server hangs, or is not ClickHouse: check its load, and clickhouse.addr"},
 		{"an engine that ended", &net.OpError{Op: "read", Net: "unix", Err: syscall.ECONNRESET}, "read unix: connection reset by peer: the local engine does not run"},
 		{"a server that hangs up", request(io.EOF), "EOF: the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not match"},
