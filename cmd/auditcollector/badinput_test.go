@@ -60,6 +60,7 @@ func TestBadConnections(t *testing.T) {
 		{"it says that no broker is there", nobody, server, nil, "no broker can be reached"},
 		{"it says that the password is wrong", b.SecureAddr, server, [][]string{ca, login, {wrong}}, "Kafka does not take this user name and password"},
 		{"it says that the authority is not trusted", b.SecureAddr, server, [][]string{{"--kafka-tls-enabled"}, login, {right}}, "the broker's certificate is not signed by an authority that is trusted here"},
+		{"it says that the broker has no login", b.Addr, server, [][]string{login, {right}}, "the broker has no login on this port: name the port that has, or no kafka.sasl"},
 		{"it says that the broker speaks TLS", b.SecureAddr, server, nil, mismatch},
 		{"it says that the broker does not speak TLS", b.Addr, server, [][]string{{"--kafka-tls-enabled"}}, mismatch},
 		{"it says that there is no topic", b.Addr, server, [][]string{{"--kafka-topic", "absent"}}, `topic \"absent\" does not exist: create it, or name another`},

@@ -50,6 +50,7 @@ func TestNoAccess(t *testing.T) {
 		{"TLS at a plain port", func(c *kafka.Config) { c.Brokers = []string{cluster.Broker(t).Addr} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
 		{"plain text at a TLS port", func(c *kafka.Config) { c.TLS = nil }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
 		{"no login", func(c *kafka.Config) { c.Login = kafka.Login{} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
+		{"login at a port without", func(c *kafka.Config) { c.Brokers, c.TLS = []string{cluster.Broker(t).Addr}, nil }, "the broker has no login on this port: name the port that has, or no kafka.sasl"},
 		{"no topic", func(c *kafka.Config) { c.Topic = "absent" }, "the topic does not exist, and is not created here"},
 		{"no broker", func(c *kafka.Config) { c.Brokers = []string{closed} }, "no broker can be reached"},
 	} {

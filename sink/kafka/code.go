@@ -18,6 +18,7 @@ const (
 	clusterAuthorizationFailed   code = 31
 	invalidTimestamp             code = 32
 	unsupportedSASLMechanism     code = 33
+	illegalSASLState             code = 34
 	kafkaStorageError            code = 56
 	saslAuthenticationFailed     code = 58
 	invalidRecord                code = 87
@@ -34,6 +35,7 @@ var codeNames = map[code]string{
 	clusterAuthorizationFailed:   "CLUSTER_AUTHORIZATION_FAILED",
 	invalidTimestamp:             "INVALID_TIMESTAMP",
 	unsupportedSASLMechanism:     "UNSUPPORTED_SASL_MECHANISM",
+	illegalSASLState:             "ILLEGAL_SASL_STATE",
 	kafkaStorageError:            "KAFKA_STORAGE_ERROR",
 	saslAuthenticationFailed:     "SASL_AUTHENTICATION_FAILED",
 	invalidRecord:                "INVALID_RECORD",

@@ -62,6 +62,8 @@ func explain(err error) (class, text string) {
 		return "login", "Kafka does not take this user name and password"
 	case errors.Is(err, unsupportedSASLMechanism):
 		return "login", "Kafka does not offer this login mechanism"
+	case errors.Is(err, illegalSASLState):
+		return "login", "the broker has no login on this port: name the port that has, or no kafka.sasl"
 	case errors.Is(err, topicAuthorizationFailed), errors.Is(err, clusterAuthorizationFailed):
 		return "rights", "this user has no right to the topic"
 	case errors.Is(err, unknownTopicOrPartition):
