@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
@@ -34,6 +36,36 @@ type property struct {
 	MaxLength   int             `json:"maxLength"`
 	Items       *property       `json:"items"`
 	Properties  json.RawMessage `json:"properties"`
+}
+
+// TestAnomaliesDocument compares the words of calls in docs/record.md with those that the
+// program writes.
+func TestAnomaliesDocument(t *testing.T) {
+	want := (wire.Ambiguous | wire.Oversize | wire.OddID | wire.CandidatesCut).Append(nil)
+	for file, pattern := range map[string]string{"mcpproxy/*.go": `(?:\.anomaly\(|amendWaiting\(w, |Anomalies = .*\[\]string\{)"([a-z_]+)"`, "sink/forward.go": `Anomalies = \[\]string\{"([a-z_]+)"\}`} {
+		files, err := filepath.Glob("../" + file)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, f := range files {
+			for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(readFile(t, f), -1) {
+				want = append(want, m[1])
+			}
+		}
+	}
+	_, table, _ := strings.Cut(readFile(t, recordPage), "<!-- anomalies -->")
+	table, _, _ = strings.Cut(table, "<!-- end of the anomalies -->")
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.+?`) \\| .+ \\|$").FindAllStringSubmatch(table, -1) {
+		for _, word := range strings.Split(row[1], ", ") {
+			got = append(got, strings.Trim(word, "`"))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
+		t.Errorf("the anomalies of docs/record.md differ (-program +page):\n%s", diff)
+	}
 }
 
 // TestRecordDocument compares the table of members in docs/record.md with the
