@@ -150,8 +150,8 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.wordy() {
 		v := s.values.Line(i + 1)
 		if v.From < v.To && (s.text[v.From] == '=' || s.text[v.From] == '>' || !bytes.Contains(s.name.All, []byte("cookie"))) {
-			if code := s.values.Value(i + 1); code.From >= v.To || s.text[v.From] == '|' { // passphrase := "SECRET", passphrase: |
-				v = code
+			if s.values.ShortValue(i+1).From >= v.To || s.text[v.From] == '|' { // passphrase := "SECRET", passphrase: |
+				v = s.values.Value(i + 1)
 			}
 		}
 		if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {

@@ -17,7 +17,7 @@ import (
 func (r *Reader) Value(i int) lex.Span {
 	t, separator := r.Text, r.Text[i-1]
 	marked, i := r.start(i)
-	for marked < i && t[marked] == '<' && i+1 < len(t) && t[i] == '<' && 'a' <= t[i+1] && t[i+1] <= 'z' { // <td>SECRET
+	for n := 0; n < maxTags && marked < i && t[marked] == '<' && i+1 < len(t) && t[i] == '<' && 'a' <= t[i+1] && t[i+1] <= 'z'; n++ { // <td>SECRET
 		end := bytes.IndexByte(t[i:min(len(t), i+names.MaxPairName)], '>')
 		if end < 0 {
 			break
@@ -276,6 +276,7 @@ func (r *Reader) Emphasized(first, i int) lex.Span {
 		k++
 	}
 	if v.From >= v.To || k < len(t) && t[k] > ' ' && t[k] != '<' || prose.IsPlain(t[v.From:v.To]) {
+		r.spend(k - i)
 		return lex.Span{} // a sentence
 	}
 	return v
@@ -336,8 +337,11 @@ func isDefault(b []byte) bool {
 	return lex.IsWords(name) && names.RoleOf(name) == names.ValueRole
 }
 
-// maxSchemes is how many schemes are read one behind the other.
-const maxSchemes = 3
+// maxSchemes is how many schemes are read one behind the other, and maxTags how many tags.
+const (
+	maxSchemes = 3
+	maxTags    = 16
+)
 
 // start returns where the value behind the separator before i starts, and where the markup
 // before it does.
