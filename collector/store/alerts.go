@@ -168,22 +168,17 @@ const lastOf = "argMax(alert_id, (extent, closes != '', alert_id))"
 func (s *Store) present(ctx context.Context, value, column string, texts map[string]bool, condition string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(texts)), questionTexts) {
+		var rows []struct {
+			Text string `ch:"text"`
+		}
 		ctx, cancel := s.db.Limited(ctx)
-		defer cancel()
-		rows, err := s.db.Conn().Query(ctx, "SELECT DISTINCT "+value+" FROM "+s.db.Name()+".alerts FINAL WHERE "+column+" IN (?) AND "+condition, chunk)
+		err := s.db.Conn().Select(ctx, &rows, "SELECT DISTINCT "+value+" AS text FROM "+s.db.Name()+".alerts FINAL WHERE "+column+" IN (?) AND "+condition, chunk)
+		cancel()
 		if err != nil {
 			return nil, err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var text string
-			if err := rows.Scan(&text); err != nil {
-				return nil, err
-			}
-			found[text] = true
-		}
-		if err := rows.Err(); err != nil {
-			return nil, err
+		for _, row := range rows {
+			found[row.Text] = true
 		}
 	}
 	return found, nil
@@ -191,31 +186,24 @@ func (s *Store) present(ctx context.Context, value, column string, texts map[str
 
 func (s *Store) insertAlerts(ctx context.Context, alerts []alert.Alert) error {
 	sum := sha256.New()
+	now := time.Now()
 	for i := range alerts {
+		alerts[i].StoredAt = now
 		fmt.Fprint(sum, alerts[i].ID, alerts[i].Suppressed)
 	}
-	now := time.Now()
-	return s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alerts ("+alertColumns+")", sum.Sum(nil), func(b driver.Batch) error {
-		for i := range alerts {
-			a := &alerts[i]
-			a.StoredAt = now
-			if err := b.Append(a.ID, a.Rule, string(a.Severity), a.Title, a.Reason, a.Tenant, a.Host, a.User, a.SessionID, recordUUID(a.RecordID), a.CallNo,
-				a.Operation, a.Path, a.TS, orNull(a.WindowTo), a.Details, a.Suppressed, a.SuppressKey, a.Lasting, a.Extent, a.Closes, now); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alerts ("+alertColumns+")", sum.Sum(nil), each(alerts, func(a alert.Alert) []any {
+		return []any{a.ID, a.Rule, string(a.Severity), a.Title, a.Reason, a.Tenant, a.Host, a.User, a.SessionID, recordUUID(a.RecordID), a.CallNo,
+			a.Operation, a.Path, a.TS, orNull(a.WindowTo), a.Details, a.Suppressed, a.SuppressKey, a.Lasting, a.Extent, a.Closes, now}
+	}))
 }
 
 // recordUUID reads the id of a record; without a record it returns the nil
 // UUID.
 func recordUUID(s string) uuid.UUID {
-	u, err := uuid.Parse(s)
-	if err != nil {
-		return uuid.Nil
+	if u, err := uuid.Parse(s); err == nil {
+		return u
 	}
-	return u
+	return uuid.Nil
 }
 
 func orNull(t time.Time) *time.Time {
@@ -225,29 +213,78 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
+// An alertKey is what finds an alert and its state.
+type alertKey struct {
+	TS      time.Time `ch:"ts"`
+	ID      string    `ch:"alert_id"`
+	Lasting string    `ch:"lasting"`
+}
+
 // Alerts returns up to limit alerts, the newest first.
 func (r *Reader) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert, error) {
-	where, a := "1", args{"limit": limit}
+	chosen, a := "1", args{}
 	and := func(given bool, name string, v any, condition string) {
 		if given {
-			where += " AND " + condition
+			chosen += " AND " + condition
 			a[name] = v
 		}
 	}
-	and(f.State != "", "state", f.State, "state = {state:String}")
 	and(f.Severity != "", "severity", f.Severity, "severity = {severity:String}")
 	and(f.Rule != "", "rule", f.Rule, "rule = {rule:String}")
 	and(f.Record != uuid.Nil, "record", f.Record.String(), "record_id = {record:UUID}")
+	// What an alert of this state has in its own row.
+	and(f.State != "", "state", f.State, `suppressed = ({state:String} = 'suppressed') AND multiIf({state:String} = 'closed', closes != '' OR lasting != '',
+		{state:String} IN ('open', 'acknowledged'), closes = '', true)`)
+	before := AlertPlace{TS: maxTime}
 	if f.Before != nil {
-		and(true, "at", micros(f.Before.TS), "(ts, alert_id) < (fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:String})")
-		a["at_id"] = f.Before.ID
+		before = *f.Before
 	}
-	return r.alerts(ctx, "alerts", where+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
+	// What people did is found by the ids of alerts. So the newest are looked at first:
+	// the states of all are asked for only if a few of these have the one that is wanted.
+	n := limit
+	if f.State != "" {
+		n = 4 * limit
+	}
+	var newest []alertKey
+	now, w := time.Now(), Window{To: before.TS.Add(time.Microsecond)}
+	for span := 24 * time.Hour; len(newest) < n && w.To.After(minTime); span *= 8 { // as in Calls
+		w.From = later(earlier(w.To, now).Add(-span), minTime)
+		part, err := r.alertKeys(ctx, w, before, chosen, a, n-len(newest))
+		if err != nil {
+			return nil, err
+		}
+		newest, w.To = append(newest, part...), w.From
+	}
+	list, err := r.alerts(ctx, newest, "")
+	list = slices.DeleteFunc(list, func(a Alert) bool { return f.State != "" && a.State != f.State })
+	if err != nil || len(list) >= limit || len(newest) < n {
+		return list[:min(len(list), limit)], err
+	}
+	last := newest[len(newest)-1]
+	older, err := r.alertKeys(ctx, Window{minTime, last.TS.Add(time.Microsecond)}, AlertPlace{last.TS, last.ID}, chosen+" AND "+alertState("1", "1")+" = {state:String}", a, limit-len(list))
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.alerts(ctx, older, f.State)
+	return append(list, more...), err
+}
+
+// alertKeys returns up to limit chosen alerts of a window, the newest before a place.
+func (r *Reader) alertKeys(ctx context.Context, w Window, before AlertPlace, chosen string, a args, limit int) ([]alertKey, error) {
+	a["from"], a["to"], a["at"], a["at_id"], a["limit"] = micros(w.From), micros(w.To), micros(before.TS), before.ID, limit
+	return ask[alertKey](ctx, r, "alerts", `SELECT ts, alert_id, lasting FROM alerts FINAL
+		PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
+		WHERE (ts, alert_id) < (fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:String}) AND `+chosen+`
+		ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}`, a)
 }
 
 // Alert returns one alert and its events, oldest first, or ErrNotFound.
 func (r *Reader) Alert(ctx context.Context, id string) (Alert, []AlertEvent, error) {
-	list, err := r.alerts(ctx, "an alert", "alert_id = {id:String} LIMIT 1", args{"id": id})
+	found, err := ask[alertKey](ctx, r, "an alert", "SELECT ts, alert_id, lasting FROM alerts FINAL WHERE alert_id = {id:String} LIMIT 1", args{"id": id})
+	var list []Alert
+	if err == nil {
+		list, err = r.alerts(ctx, found, "")
+	}
 	if err == nil && len(list) == 0 {
 		err = ErrNotFound
 	}
@@ -260,8 +297,27 @@ func (r *Reader) Alert(ctx context.Context, id string) (Alert, []AlertEvent, err
 	return list[0], events, err
 }
 
-func (r *Reader) alerts(ctx context.Context, what, where string, a args) ([]Alert, error) {
-	rows, err := ask[alertRow](ctx, r, what, "SELECT "+alertColumns+", "+alertState+" FROM alerts FINAL WHERE "+where, a)
+// alerts reads the alerts at keys, the newest first. They have the given state; if it is
+// empty, theirs is read.
+func (r *Reader) alerts(ctx context.Context, keys []alertKey, state string) ([]Alert, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	times, ids, lasting := make([]int64, len(keys)), make([]string, len(keys)), []string{}
+	for i, k := range keys {
+		times[i], ids[i] = micros(k.TS), k.ID
+		if k.Lasting != "" {
+			lasting = append(lasting, k.Lasting)
+		}
+	}
+	of := "{state:String}"
+	if state == "" {
+		of = alertState("lasting IN {lasting:Array(String)}", "alert_id IN {ids:Array(String)}")
+	}
+	rows, err := ask[alertRow](ctx, r, "alerts", "SELECT "+alertColumns+", "+of+` AS state FROM alerts FINAL
+		PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts <= fromUnixTimestamp64Micro({to:Int64}, 'UTC') AND alert_id IN {ids:Array(String)}
+		ORDER BY ts DESC, alert_id DESC`,
+		args{"ids": ids, "lasting": lasting, "state": state, "from": slices.Min(times), "to": slices.Max(times)})
 	list := make([]Alert, len(rows))
 	for i := range rows {
 		list[i] = Alert{rows[i].alert(), rows[i].State}
@@ -280,13 +336,16 @@ func (s *Store) AddAlertEvent(ctx context.Context, e AlertEvent) error {
 	return clickhouse.Classify("recording what was done about an alert", err)
 }
 
-const (
-	alertColumns = "alert_id, rule, severity, title, reason, tenant, host, user, session_id, record_id, call_no, operation, path, ts, window_to, details, suppressed, suppress_key, lasting, extent, closes, stored_at"
+const alertColumns = "alert_id, rule, severity, title, reason, tenant, host, user, session_id, record_id, call_no, operation, path, ts, window_to, details, suppressed, suppress_key, lasting, extent, closes, stored_at"
 
-	alertState = `multiIf(suppressed, 'suppressed', closes != '' OR lasting != '' AND alert_id NOT IN (
-		SELECT ` + lastOf + ` FROM alerts WHERE lasting != '' GROUP BY tenant, lasting), 'closed', alert_id IN (
-		SELECT alert_id FROM alert_events GROUP BY alert_id HAVING argMax(action, (at, event_id)) = 'acknowledged'), 'acknowledged', 'open') AS state`
-)
+// alertState returns an expression for the state of an alert. Only rows of alerts that
+// last, and of events, that meet the conditions are read for it: all of them are as many
+// as years of alerts.
+func alertState(lasts, events string) string {
+	return `multiIf(suppressed, 'suppressed', closes != '' OR lasting != '' AND alert_id NOT IN (
+		SELECT ` + lastOf + ` FROM alerts WHERE lasting != '' AND ` + lasts + ` GROUP BY tenant, lasting), 'closed', alert_id IN (
+		SELECT alert_id FROM alert_events WHERE ` + events + ` GROUP BY alert_id HAVING argMax(action, (at, event_id)) = 'acknowledged'), 'acknowledged', 'open')`
+}
 
 // An alertRow is a row of alerts.
 type alertRow struct {

@@ -10,6 +10,7 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -254,5 +255,67 @@ func testLasting(t *testing.T, s *store.Store, r *store.Reader) {
 		if fresh, err := s.InsertAlerts(t.Context(), []alert.Alert{a}); err != nil || len(fresh) != tt.want {
 			t.Errorf("alert %+v: %d are new, %v, want %d", tt, len(fresh), err, tt.want)
 		}
+	}
+}
+
+// testYearsOfAlerts reads pages of a long list: those of the newest alerts read few
+// rows, and those of a state that few have leave none out.
+func testYearsOfAlerts(t *testing.T, dir string) {
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.alerts")
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.alert_events")
+	const all = 36_500
+	chdbtest.Query(t, dir, fmt.Sprintf(`INSERT INTO audit.alerts (alert_id, rule, ts, stored_at, suppressed, lasting, extent)
+		SELECT lower(hex(MD5(toString(number)))), 'old', now64(6) - toIntervalMinute(15 * number), now64(3), number %% 10 = 1, if(number %% 10 = 2, toString(intDiv(number, 20)), ''), number
+		FROM numbers(%d)`, all))
+	r, err := store.OpenReader(engine(dir, chdb.Writer)) // a reader must not set limits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	bounded := ch.Context(t.Context(), ch.WithSettings(ch.Settings{"max_rows_to_read": 20_000}))
+	for _, state := range []string{"open", "suppressed", "closed", ""} {
+		f := store.AlertFilter{State: state}
+		for page := range 3 {
+			list, err := r.Alerts(bounded, f, 20)
+			if err != nil || len(list) != 20 {
+				t.Fatalf("page %d of state %q: %d alerts, %v", page, state, len(list), err)
+			}
+			if _, _, err := r.Alert(bounded, list[0].ID); err != nil {
+				t.Error(err)
+			}
+			f.Before = &store.AlertPlace{TS: list[19].TS, ID: list[19].ID}
+		}
+	}
+	// 1000 of the newest are acknowledged, and a few older ones.
+	chdbtest.Query(t, dir, "INSERT INTO audit.alert_events (event_id, alert_id, at, action) SELECT generateUUIDv4(), alert_id, now64(3), 'acknowledged' FROM audit.alerts WHERE extent < 1000 OR extent % 1000 = 0")
+	count := map[string]int{}
+	for _, state := range []string{"open", "acknowledged", "suppressed", "closed", ""} {
+		seen := map[string]bool{}
+		for f := (store.AlertFilter{State: state}); ; {
+			list, err := r.Alerts(t.Context(), f, 5000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range list {
+				if state != "" && a.State != state {
+					t.Fatalf("of state %q: %+v", state, a)
+				}
+				seen[a.ID] = true
+				f.Before = &store.AlertPlace{TS: a.TS, ID: a.ID}
+			}
+			count[state] += len(list)
+			if len(list) < 5000 {
+				break
+			}
+		}
+		if len(seen) != count[state] {
+			t.Errorf("of state %q, %d alerts were listed %d times", state, len(seen), count[state])
+		}
+	}
+	// One of ten is suppressed. Another of ten lasts, and of two with one condition one is closed.
+	const acknowledged = 1000/10*9 - 1000/20 + all/1000
+	want := map[string]int{"open": all/10*9 - all/20 - acknowledged, "acknowledged": acknowledged, "suppressed": all / 10, "closed": all / 20, "": all}
+	if diff := cmp.Diff(want, count); diff != "" {
+		t.Errorf("alerts by state (-want +got):\n%s", diff)
 	}
 }

@@ -9,8 +9,6 @@ import (
 
 	"auditproxy/collector/alert"
 	"auditproxy/sink/clickhouse"
-
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // RegisterReceiver returns the time since which a receiver gets alerts: now,
@@ -37,14 +35,9 @@ func (s *Store) InsertDeliveries(ctx context.Context, receiver string, ids []str
 func (s *Store) insertDeliveries(ctx context.Context, receiver string, ids []string, state string, at time.Time) error {
 	sum := sha256.New()
 	fmt.Fprint(sum, receiver, "\x00", state, strings.Join(ids, " "))
-	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_deliveries (alert_id, receiver, at, state)", sum.Sum(nil), func(b driver.Batch) error {
-		for _, id := range ids {
-			if err := b.Append(id, receiver, at, state); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_deliveries (alert_id, receiver, at, state)", sum.Sum(nil), each(ids, func(id string) []any {
+		return []any{id, receiver, at, state}
+	}))
 	return clickhouse.Classify("noting deliveries", err)
 }
 

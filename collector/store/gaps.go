@@ -3,14 +3,11 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
-
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // InsertGaps implements collector.Inserter.
@@ -21,14 +18,9 @@ func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
 		fmt.Fprintf(sum, "%d %q", g.To, g.Session)
 	}
 	statement := "INSERT INTO " + s.db.Name() + ".gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason)"
-	err := s.db.Insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
-		for _, g := range gaps {
-			if err := b.Append(g.Seen, g.Topic, g.Partition, g.From, g.To, g.Session, g.Reason); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := s.db.Insert(ctx, statement, sum.Sum(nil), each(gaps, func(g ingest.Gap) []any {
+		return []any{g.Seen, g.Topic, g.Partition, g.From, g.To, g.Session, g.Reason}
+	}))
 	return clickhouse.Classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
 }
 
@@ -47,25 +39,20 @@ func (s *Store) Reached(ctx context.Context, places []ingest.Source) ([]uint64, 
 	for i := 0; i < len(places); i += reachedAtOnce {
 		some := places[i:min(i+reachedAtOnce, len(places))]
 		sql, args := s.reachedSQL(some)
-		rows, err := conn.Query(ctx, sql, args...)
-		if err != nil {
+		var rows []struct {
+			Topic     string `ch:"topic"`
+			Partition uint32 `ch:"kafka_partition"`
+			Next      uint64 `ch:"last_next"`
+		}
+		if err := conn.Select(ctx, &rows, sql, args...); err != nil {
 			return nil, clickhouse.Classify("asking what was read", err)
 		}
-		for rows.Next() {
-			var topic string
-			var partition uint32
-			var next uint64
-			if err := rows.Scan(&topic, &partition, &next); err != nil {
-				return nil, errors.Join(clickhouse.Classify("asking what was read", err), rows.Close())
-			}
+		for _, row := range rows {
 			for j, p := range some {
-				if p.Topic == topic && p.Partition == partition {
-					reached[i+j] = next
+				if p.Topic == row.Topic && p.Partition == row.Partition {
+					reached[i+j] = row.Next
 				}
 			}
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return nil, clickhouse.Classify("asking what was read", err)
 		}
 	}
 	return reached, nil
@@ -102,7 +89,7 @@ func (s *Store) reachedSQL(places []ingest.Source) (sql string, args []any) {
 			WHERE %s GROUP BY topic, kafka_partition`, uint64(codeOffsets), s.db.Name(), strings.Join(topics, ", "), strings.Join(before, " OR ")))
 		args = append(append(args, names...), names...)
 	}
-	return "SELECT topic, kafka_partition, max(next) FROM (" + strings.Join(parts, " UNION ALL ") + ") GROUP BY topic, kafka_partition", args
+	return "SELECT topic, kafka_partition, max(next) AS last_next FROM (" + strings.Join(parts, " UNION ALL ") + ") GROUP BY topic, kafka_partition", args
 }
 
 // codeOffsets is how many offsets of a partition the code of a place tells apart.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,8 +11,6 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
-
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // A Letter is a stored dead letter.
@@ -49,15 +48,10 @@ func (s *Store) insertLetters(ctx context.Context, letters []ingest.DeadLetter, 
 	}
 	fmt.Fprint(sum, unixTime(replayed).UnixNano())
 	statement := "INSERT INTO " + s.db.Name() + ".dead_letters (seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, payload_hash, collector, replayed_at)"
-	err := s.db.InsertKeepingFree(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
-		for _, l := range letters {
-			hash := letterHash(l)
-			if err := b.Append(l.Seen, l.Topic, l.Partition, l.Offset, unixTime(l.Time), l.Key, l.Reason, l.Error, l.Raw, string(hash[:]), hostname(), unixTime(replayed)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := s.db.InsertKeepingFree(ctx, statement, sum.Sum(nil), each(letters, func(l ingest.DeadLetter) []any {
+		hash := letterHash(l)
+		return []any{l.Seen, l.Topic, l.Partition, l.Offset, unixTime(l.Time), l.Key, l.Reason, l.Error, l.Raw, string(hash[:]), hostname(), unixTime(replayed)}
+	}))
 	return clickhouse.Classify(fmt.Sprintf("inserting %d dead letters", len(letters)), err)
 }
 
@@ -139,9 +133,6 @@ func zeroTime(t time.Time) time.Time {
 }
 
 func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return name
+	name, _ := os.Hostname()
+	return cmp.Or(name, "unknown")
 }

@@ -20,20 +20,9 @@ func (s *Store) Marks(ctx context.Context) ([]alert.Mark, error) {
 	if err != nil {
 		return nil, clickhouse.Classify("reading marks", err)
 	}
-	rows, err := conn.Query(ctx, "SELECT name, kind, upto, closed, at FROM "+s.db.Name()+".alert_marks FINAL WHERE NOT closed")
-	if err != nil {
-		return nil, clickhouse.Classify("reading marks", err)
-	}
-	defer rows.Close()
 	var marks []alert.Mark
-	for rows.Next() {
-		var m alert.Mark
-		if err := rows.Scan(&m.Name, &m.Kind, &m.Upto, &m.Closed, &m.At); err != nil {
-			return nil, clickhouse.Classify("reading marks", err)
-		}
-		marks = append(marks, m)
-	}
-	return marks, clickhouse.Classify("reading marks", rows.Err())
+	err = conn.Select(ctx, &marks, "SELECT name AS Name, kind AS Kind, upto AS Upto, closed AS Closed, at AS At FROM "+s.db.Name()+".alert_marks FINAL WHERE NOT closed")
+	return marks, clickhouse.Classify("reading marks", err)
 }
 
 // LatestMark returns the latest time of any mark of a run, also of closed ones.
@@ -68,13 +57,8 @@ func (s *Store) SetMarks(ctx context.Context, marks []alert.Mark) error {
 	for _, m := range marks {
 		fmt.Fprint(sum, m.Name, m.Kind, m.Upto.UnixNano(), m.Closed, m.At.UnixNano())
 	}
-	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_marks (name, kind, upto, closed, at)", sum.Sum(nil), func(b driver.Batch) error {
-		for _, m := range marks {
-			if err := b.Append(m.Name, m.Kind, m.Upto, m.Closed, m.At); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_marks (name, kind, upto, closed, at)", sum.Sum(nil), each(marks, func(m alert.Mark) []any {
+		return []any{m.Name, m.Kind, m.Upto, m.Closed, m.At}
+	}))
 	return clickhouse.Classify("writing marks", err)
 }

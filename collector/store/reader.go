@@ -147,10 +147,11 @@ func patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// The server's codes for its own limits.
+// The server's codes for its own limits, and for a user who may not see a table.
 const (
 	timeoutExceeded     = 159
 	memoryLimitExceeded = 241
+	accessDenied        = 497
 )
 
 // args are the parameters of a query by name.
@@ -208,9 +209,6 @@ func askOne[T any](ctx context.Context, r *Reader, what, sql string, a args) (ro
 	}
 	return row, err
 }
-
-// accessDenied is the server's code for a user who may not see a table.
-const accessDenied = 497
 
 // denied reports whether err means that this user may not see the table.
 func denied(err error) bool {

@@ -21,6 +21,8 @@ import (
 	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // A Store is the tables, for the collector. Its methods may be called
@@ -56,4 +58,16 @@ func (s *Store) Migrate(ctx context.Context, keep clickhouse.Retention) (clickho
 // InsertRows implements collector.Inserter.
 func (s *Store) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
 	return s.db.InsertRows(ctx, rows, at)
+}
+
+// each returns a function that appends the row of each element of list to a batch.
+func each[T any](list []T, row func(T) []any) func(driver.Batch) error {
+	return func(b driver.Batch) error {
+		for _, of := range list {
+			if err := b.Append(row(of)...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }

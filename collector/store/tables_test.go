@@ -31,6 +31,7 @@ func TestTables(t *testing.T) {
 	t.Run("deliveries", func(t *testing.T) { testDeliveries(t, s, dir) })
 	t.Run("flood", func(t *testing.T) { testFlood(t, s, dir) })
 	t.Run("lasting", func(t *testing.T) { testLasting(t, s, openReader(t, dir)) })
+	t.Run("years of alerts", func(t *testing.T) { testYearsOfAlerts(t, dir) })
 	t.Run("arrived", func(t *testing.T) { testArrived(t, s, dir) })
 	t.Run("arrivals", func(t *testing.T) { testArrivals(t, s, openReader(t, dir)) })
 	t.Run("verifications", func(t *testing.T) { testVerifications(t, openReader(t, dir), dir) })
