@@ -94,7 +94,7 @@ const rewriteSpan = 24 * time.Hour
 func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 	w, _ = w.bounded().hours()
 	at := Attention{Window: w}
-	micro := args{"from": micros(w.From), "to": micros(w.To), "quiet": micros(time.Now().Add(-quietAfter))}
+	micro := w.args(args{"quiet": micros(time.Now().Add(-quietAfter))})
 	parts := []struct {
 		name string
 		read func() error
@@ -187,7 +187,7 @@ const maxRewritten = 1000
 func (r *Reader) rewrites(ctx context.Context, w Window) (Rewrites, error) {
 	w.To = earlier(w.To, time.Now().UTC().Add(time.Hour).Truncate(time.Hour))
 	w.From = later(w.From, w.To.Add(-rewriteSpan))
-	a := args{"from": micros(w.From), "to": micros(w.To), "limit": maxRewritten + 1}
+	a := w.args(args{"limit": maxRewritten + 1})
 	// Each number of a session arrived from one place, or from more: a producer
 	// repeated it, or it was rewritten. Only of these are the records read.
 	sessions, err := ask[struct {
@@ -221,14 +221,12 @@ func (r *Reader) rewrites(ctx context.Context, w Window) (Rewrites, error) {
 const maxTimed = 100_000
 
 func (r *Reader) arrival(ctx context.Context) (Arrival, error) {
-	newest, err := askOne[Arrival](ctx, r, "the newest record", "SELECT max(last_ingested) AS newest FROM session_states", args{})
+	now := time.Now()
+	last, err := r.latest(ctx, now)
+	newest := Arrival{Newest: zeroTime(last.Arrived)}
 	if err != nil {
 		return newest, err
 	}
-	if newest.Newest.Unix() <= 0 {
-		newest.Newest = time.Time{}
-	}
-	now := time.Now()
 	a := args{"from": now.Add(-time.Hour).Truncate(time.Hour).Unix(), "to": now.Add(time.Hour).Unix()}
 	// Of two hours at most, so of one hour not more than this.
 	recent, err := askOne[struct {

@@ -68,16 +68,24 @@ func (r *Reader) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 
 // A latest has times of the newest records, zero without any.
 type latest struct {
-	Newest time.Time `ch:"newest"` // up to now
-	Ahead  time.Time `ch:"ahead"`  // of all, also by clocks that are ahead
+	Newest  time.Time `ch:"newest"`  // up to now
+	Ahead   time.Time `ch:"ahead"`   // of all, also by clocks that are ahead
+	Arrived time.Time `ch:"arrived"` // when the last record did
 }
 
 // latest reads about where the newest records are: of a fleet that sleeps, or whose
 // records wait, the first time ranges from now on would be empty, and the next one
 // very long. It is a hint. Nothing is left out where it is wrong.
-func (r *Reader) latest(ctx context.Context, now time.Time) (latest, error) {
-	return askOne[latest](ctx, r, "the newest record", "SELECT max(last_ts) AS ahead, maxIf(last_ts, last_ts <= fromUnixTimestamp64Micro({now:Int64}, 'UTC')) AS newest FROM session_states",
-		args{"now": micros(now)})
+func (r *Reader) latest(ctx context.Context, now time.Time) (l latest, err error) {
+	for _, since := range []time.Time{now.Add(-24 * time.Hour), minTime} {
+		l, err = askOne[latest](ctx, r, "the newest record", `
+			SELECT max(last_ts) AS ahead, maxIf(last_ts, last_ts <= fromUnixTimestamp64Micro({now:Int64}, 'UTC')) AS newest, max(last_ingested) AS arrived
+			FROM session_states WHERE bitXor(toUnixTimestamp64Milli(last_ingested), 0) >= {since:Int64}`, args{"now": micros(now), "since": since.UnixMilli()})
+		if err != nil || l.Arrived.After(minTime) {
+			break
+		}
+	}
+	return l, err
 }
 
 // A key is the position of a record in the order of lists.
@@ -122,7 +130,7 @@ type seek struct {
 }
 
 func newSeek(f Filter, p Page, now time.Time) seek {
-	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != "" || f.Risk != "", now: now, latest: latest{maxTime, maxTime}, span: firstSpan}
+	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != "" || f.Risk != "", now: now, latest: latest{Newest: maxTime, Ahead: maxTime}, span: firstSpan}
 	q.where, q.args = f.where()
 	w := f.Window.bounded()
 	var from *Cursor

@@ -17,16 +17,16 @@ func TestSpans(t *testing.T) {
 		latest latest // zero: not asked
 		most   int    // time ranges
 	}{
-		"all":                   {Filter{}, Page{}, latest{now, now}, 14},
-		"without any record":    {Filter{}, Page{}, latest{time.UnixMicro(0), time.UnixMicro(0)}, 2},
-		"of last weekend":       {Filter{}, Page{}, latest{old, old}, 14},
-		"some of them tomorrow": {Filter{}, Page{}, latest{old, ahead}, 20},
-		"all of them tomorrow":  {Filter{}, Page{}, latest{time.UnixMicro(0), ahead}, 10},
+		"all":                   {Filter{}, Page{}, latest{Newest: now, Ahead: now}, 14},
+		"without any record":    {Filter{}, Page{}, latest{Newest: time.UnixMicro(0), Ahead: time.UnixMicro(0)}, 2},
+		"of last weekend":       {Filter{}, Page{}, latest{Newest: old, Ahead: old}, 14},
+		"some of them tomorrow": {Filter{}, Page{}, latest{Newest: old, Ahead: ahead}, 20},
+		"all of them tomorrow":  {Filter{}, Page{}, latest{Newest: time.UnixMicro(0), Ahead: ahead}, 10},
 		"before a record":       {Filter{}, Page{Before: &Cursor{TS: now.Add(-time.Hour)}}, latest{}, 14},
 		"after a record":        {Filter{}, Page{After: &Cursor{TS: now.Add(-time.Hour)}}, latest{}, 14},
 		"after the first one":   {Filter{}, Page{After: &Cursor{TS: minTime}}, latest{}, 14},
-		"the last hour":         {Filter{Window: Window{From: now.Add(-time.Hour)}}, Page{}, latest{now, now}, 5},
-		"a day of last year":    {Filter{Window: Window{now.AddDate(-1, 0, -1), now.AddDate(-1, 0, 0)}}, Page{}, latest{now, now}, 6},
+		"the last hour":         {Filter{Window: Window{From: now.Add(-time.Hour)}}, Page{}, latest{Newest: now, Ahead: now}, 5},
+		"a day of last year":    {Filter{Window: Window{now.AddDate(-1, 0, -1), now.AddDate(-1, 0, 0)}}, Page{}, latest{Newest: now, Ahead: now}, 6},
 	} {
 		q := newSeek(tt.f, tt.p, now)
 		if !tt.latest.Newest.IsZero() {

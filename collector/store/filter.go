@@ -151,17 +151,12 @@ func tokens(text string) []string {
 		return r < utf8.RuneSelf && !('0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
 	})
 	for i, w := range words {
-		words[i] = lower(w)
+		words[i] = strings.Map(func(r rune) rune { // ClickHouse's lower(), which changes ASCII only
+			if 'A' <= r && r <= 'Z' {
+				return r + 'a' - 'A'
+			}
+			return r
+		}, w)
 	}
 	return words
-}
-
-// lower is ClickHouse's lower(), which changes ASCII only.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
 }

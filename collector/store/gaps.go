@@ -137,8 +137,8 @@ const missingSQL = "toUInt64(least(toFloat64(max_seq) + 1 - bitmapCardinality(se
 // holedSQL reports whether a session misses numbers.
 const holedSQL = "max_seq >= bitmapCardinality(seqs)"
 
-// Completeness checks that everything arrived. It reads the sets of numbers of
-// sessions with a record in those days: of all others only the last time.
+// Completeness checks that everything arrived. It reads the states of sessions with a
+// record in those days.
 func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
 	ctx, cancel := s.db.Limited(ctx)
 	defer cancel()
@@ -148,7 +148,7 @@ func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
 	}
 	states := s.db.Name() + ".session_states"
 	row := conn.QueryRow(ctx, `SELECT sum(`+missingSQL+`), countIf(NOT ended AND last_ingested < now64(3) - INTERVAL 5 MINUTE)
-		FROM `+states+` FINAL WHERE (tenant, session_id) IN (SELECT tenant, session_id FROM `+states+` WHERE last_ts >= now() - INTERVAL 2 DAY)`)
+		FROM `+states+` FINAL WHERE (tenant, session_id) IN (SELECT tenant, session_id FROM `+states+` WHERE bitXor(toUnixTimestamp64Micro(last_ts), 0) >= toUnixTimestamp64Micro(now64(6) - INTERVAL 2 DAY))`)
 	return c, clickhouse.Classify("asking what is missing", row.Scan(&c.Missing, &c.Silent))
 }
 

@@ -77,12 +77,8 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	if !f.Replayed {
 		and("replayed_at = toDateTime64(0, 3, 'UTC')")
 	}
-	limit := f.Limit
-	if limit == 0 {
-		limit = 1000
-	}
 	sql += " ORDER BY kafka_topic, kafka_partition, kafka_offset, payload_hash LIMIT ?"
-	rows, err := s.db.Conn().Query(ctx, sql, append(args, limit)...)
+	rows, err := s.db.Conn().Query(ctx, sql, append(args, cmp.Or(f.Limit, 1000))...)
 	if err != nil {
 		return nil, clickhouse.Classify("reading dead letters", err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -82,8 +83,7 @@ var problems = map[string]string{
 // Sessions returns up to limit sessions, the last ones first. Their ids are
 // UUIDv7, so their order is that of their beginnings.
 func (r *Reader) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Session, error) {
-	w := f.Window.bounded()
-	a := args{"from": micros(w.From), "to": micros(w.To), "limit": limit, "quiet": micros(time.Now().Add(-quietAfter))}
+	a := f.Window.bounded().args(args{"limit": limit, "quiet": micros(time.Now().Add(-quietAfter))})
 	where := sessionActive
 	and := func(value, name, condition string) {
 		if value != "" {
@@ -144,16 +144,23 @@ func (r *Reader) Verifications(ctx context.Context, ids []string) (map[string]Ve
 		       argMax(log_size, at) AS last_log_size, maxIf(at, state = 'tampered') AS tampered_at, argMaxIf(findings, at, state = 'tampered') AS tampered_findings
 		FROM verifications WHERE session_id IN {ids:Array(String)} GROUP BY session_id`, args{"ids": ids})
 	for _, v := range list {
-		if v.Tampered.Unix() == 0 {
-			v.Tampered = time.Time{}
-		}
+		v.Tampered = zeroTime(v.Tampered)
 		found[v.SessionID] = v
 	}
 	return found, err
 }
 
-// sessionActive chooses the sessions of a window.
-const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
+// sessionActive chooses the sessions of a window. Those that began in it have the greatest
+// ids; the index finds the others.
+const sessionActive = `(session_id >= {low:String} OR (tenant, session_id) IN (
+	SELECT tenant, session_id FROM session_states WHERE bitXor(toUnixTimestamp64Micro(last_ts), 0) >= {from:Int64} AND session_id < {low:String}))
+	AND last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
+
+func (w Window) args(a args) args {
+	ms := uint64(w.From.UnixMilli()) // a UUIDv7 begins with it
+	a["from"], a["to"], a["low"] = micros(w.From), micros(w.To), fmt.Sprintf("%08x-%04x", ms>>16, ms&0xffff)
+	return a
+}
 
 // Timeline returns up to limit records of a session from the number seq on, in
 // the order in which they were written.

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -10,8 +12,10 @@ import (
 	"auditproxy/collector/store"
 	"auditproxy/collector/store/storetest"
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
+	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 )
@@ -31,6 +35,7 @@ func TestTables(t *testing.T) {
 	t.Run("deliveries", func(t *testing.T) { testDeliveries(t, s, dir) })
 	t.Run("flood", func(t *testing.T) { testFlood(t, s, dir) })
 	t.Run("lasting", func(t *testing.T) { testLasting(t, s, openReader(t, dir)) })
+	t.Run("years of sessions", func(t *testing.T) { testYearsOfSessions(t, s, dir) })
 	t.Run("years of alerts", func(t *testing.T) { testYearsOfAlerts(t, dir) })
 	t.Run("arrived", func(t *testing.T) { testArrived(t, s, dir) })
 	t.Run("arrivals", func(t *testing.T) { testArrivals(t, s, openReader(t, dir)) })
@@ -89,6 +94,62 @@ func testCompleteness(t *testing.T, s *store.Store, r *store.Reader, dir string)
 	list, err := r.Sessions(t.Context(), store.SessionFilter{Window: store.Window{From: hour.Add(-24 * time.Hour), To: hour.Add(24 * time.Hour)}, Problem: "missing"}, 10)
 	if err != nil || len(list) != 4 {
 		t.Errorf("%d sessions miss records, %v, want 4", len(list), err)
+	}
+}
+
+// testYearsOfSessions reads what the page of a day asks about sessions, of which a year is
+// stored: those that were active on that day, also if they began long before.
+func testYearsOfSessions(t *testing.T, s *store.Store, dir string) {
+	for _, table := range []string{"session_states", "alerts"} {
+		chdbtest.Query(t, dir, "TRUNCATE TABLE audit."+table)
+	}
+	chdbtest.Query(t, dir, "SYSTEM STOP MERGES audit.session_states")
+	defer chdbtest.Query(t, dir, "SYSTEM START MERGES audit.session_states")
+	insert := func(count int, id, first, last string, ended, seq int) {
+		chdbtest.Query(t, dir, fmt.Sprintf("INSERT INTO audit.session_states (session_id, first_ts, last_ts, last_ingested, ended, max_seq, seqs) SELECT %s, %s AS first, %s AS last, last, %d, %d AS seq, bitmapBuild([toUInt64(seq)]) FROM numbers(%d)",
+			id, first, last, ended, seq, count))
+	}
+	const begun = "concat(substring(lower(leftPad(hex(toUnixTimestamp64Milli(first)), 12, '0')) AS ms, 1, 8), '-', substring(ms, 9), '-7000-8000-000000000000')"
+	insert(60_000, begun, "now64(6) - toIntervalMinute(9 * number)", "first + toIntervalMinute(5)", 1, 0)
+	// Of one that began a year ago, a record came then and one just now; two are missing.
+	insert(1, begun, "now64(6) - INTERVAL 360 DAY", "first", 0, 0)
+	old := chdbtest.Query(t, dir, "SELECT session_id FROM audit.session_states WHERE ended = 0")[0]
+	insert(1, "'"+old+"'", "now64(6)", "first", 0, 3)
+	for _, id := range []string{"an id of another producer", "0"} {
+		insert(1, "'"+id+"'", "now64(6) - INTERVAL 300 DAY", "now64(6)", 1, 0)
+	}
+	r, err := store.OpenReader(engine(dir, chdb.Writer)) // a reader must not set limits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	bounded := ch.Context(t.Context(), ch.WithSettings(ch.Settings{"max_rows_to_read": 40_000}))
+	now := time.Now()
+	day := store.Window{From: now.Add(-24 * time.Hour), To: now.Add(time.Hour)}
+	for name, reader := range map[string]struct {
+		*store.Reader
+		ctx context.Context
+	}{"bounded": {r, bounded}, "as a reader": {openReader(t, dir), t.Context()}} {
+		list, err := reader.Sessions(reader.ctx, store.SessionFilter{Window: day}, 1000)
+		found := map[string]store.Session{}
+		for _, s := range list {
+			found[s.SessionID] = s
+		}
+		one := found[old]
+		if err != nil || len(list) < 160 || len(list) > 180 || found["0"].SessionID == "" || found["an id of another producer"].SessionID == "" ||
+			now.Sub(one.FirstTS) < 300*24*time.Hour || one.Records != 2 || one.Missing != 2 {
+			t.Errorf("%s: %d sessions of a day, %+v, %v, want 163 or so, with the old one whole", name, len(list), one, err)
+		}
+		state, err := reader.Attention(reader.ctx, day)
+		if err != nil || len(state.Failed) > 0 || state.Sessions.Sessions < 160 || state.Sessions.Sessions > 190 || state.Sessions.Running != 1 || state.Sessions.Missing != 2 || now.Sub(state.Arrival.Newest) > time.Minute {
+			t.Errorf("%s: %+v, %v", name, state, err)
+		}
+		if _, err := reader.Calls(reader.ctx, store.Filter{Window: day}, store.Page{Limit: 10}); err != nil {
+			t.Error(name, err)
+		}
+	}
+	if got, err := s.Completeness(bounded); err != nil || got.Missing != 2 {
+		t.Errorf("Completeness = %+v, %v, want 2 missing", got, err)
 	}
 }
 

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Window is the time from From to To, without To.
 type Window struct{ From, To time.Time }
@@ -40,16 +43,6 @@ func (w Window) hours() (Window, time.Duration) {
 	return w, step
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
