@@ -59,7 +59,7 @@ type Known struct {
 }
 
 // A Job verifies sessions that got records since they were verified, see
-// Selection.Due, and keeps what it finds in the table of verifications.
+// Source.Due, and keeps what it finds in the table of verifications.
 type Job struct {
 	c       JobConfig
 	source  *Source
@@ -200,14 +200,12 @@ func (j *Job) Once(ctx context.Context) (map[verify.State]int, error) {
 	found := map[verify.State]int{}
 	now := j.c.Now()
 	ids := slices.Sorted(maps.Keys(j.unread))
-	err := j.source.Sessions(ctx, Selection{Due: now}, func(list []Session) error {
-		for _, one := range list {
-			if _, unread := j.unread[one.ID]; !unread {
-				ids = append(ids, one.ID)
-			}
+	due, err := j.source.Due(ctx, now)
+	for _, id := range due {
+		if _, unread := j.unread[id]; !unread {
+			ids = append(ids, id)
 		}
-		return nil
-	})
+	}
 	for len(ids) > 0 && err == nil {
 		n := min(len(ids), sessionsAtOnce)
 		err = j.some(ctx, now, ids[:n], found)

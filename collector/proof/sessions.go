@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,11 +52,6 @@ type Selection struct {
 	ID    string    // one session
 	IDs   []string  // these sessions
 	Since time.Time // those that started since then, or of which a record arrived since then
-
-	// Due chooses those that are to be verified at that time: records arrived after
-	// their last verification looked at them, and not too few for so long a session.
-	// Zero: all.
-	Due time.Time
 }
 
 // A session is verified from its beginning. One that goes on for millions of records
@@ -77,24 +73,95 @@ func (s *Source) Count(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
+// Due returns the sessions that are to be verified: records arrived after their last
+// verification looked at them, and not too few for so long a session. The states of
+// sessions are of what arrived, and small. Of a session without one no record arrived
+// since. Its writer can make a session look longer than it is, not shorter: then it is
+// verified each time.
+func (s *Source) Due(ctx context.Context, now time.Time) (ids []string, err error) {
+	sql := strings.NewReplacer("${database}", s.DB.Name(), "${long}", fmt.Sprint(longSession), "${silent}", millis(now.Add(-longSilent)), "${waits}", millis(now.Add(-longWaits))).Replace(`
+SELECT s.session_id FROM (
+    SELECT session_id, max(last_ingested) AS arrived, max(max_seq) AS last, max(ended) AS has_end FROM ${database}.session_states GROUP BY session_id) AS s
+LEFT JOIN (SELECT session_id, max(ingested) AS seen, max(at) AS seen_at, max(records) AS seen_records FROM ${database}.verifications GROUP BY session_id) AS v
+ON v.session_id = s.session_id
+WHERE s.arrived > v.seen AND (
+    s.last < ${long} OR s.last >= v.seen_records + intDiv(v.seen_records, 2) OR s.has_end OR s.arrived < ${silent} OR v.seen_at < ${waits})`)
+	err = s.query(ctx, "looking for sessions to verify", sql, func(rows driver.Rows) error {
+		ids = append(ids, "")
+		return rows.Scan(&ids[len(ids)-1])
+	})
+	slices.Sort(ids)
+	return ids, err
+}
+
 // Sessions calls do with the sessions, in pages, ordered by their ids. It finds
 // them by their records themselves: the table of sessions could lack one.
 func (s *Source) Sessions(ctx context.Context, sel Selection, do func([]Session) error) error {
 	size := s.Sizes.orDefault().Page
-	for after := ""; ; {
-		page, err := s.page(ctx, sel, after)
-		if err != nil || len(page) == 0 {
+	after := ""
+	for {
+		parts, err := s.parts(ctx, sel, after)
+		if err != nil {
 			return err
 		}
-		after = page[len(page)-1].ID
-		if err := do(page); err != nil || len(page) < size {
-			return err
+		for _, upto := range parts {
+			for full := true; full; {
+				page, err := s.page(ctx, sel, after, upto)
+				if err != nil {
+					return err
+				}
+				if full = len(page) >= size; full {
+					after = page[size-1].ID
+				}
+				if len(page) > 0 {
+					if err := do(page); err != nil {
+						return err
+					}
+				}
+			}
+			if after = upto; upto == "" {
+				return nil
+			}
 		}
 	}
 }
 
-func (s *Source) page(ctx context.Context, sel Selection, after string) (list []Session, err error) {
+// partsAtOnce is of how many pages the last ids are read together.
+const partsAtOnce = 50
+
+// parts returns the last ids of the next pages, by the table of sessions; the last page
+// of all has "", which is no bound. Without bounds each page would group all the records
+// of the pages after it. Sessions that the table lacks make a page longer.
+func (s *Source) parts(ctx context.Context, sel Selection, after string) (last []string, err error) {
+	if sel.ID != "" || len(sel.IDs) > 0 {
+		return []string{""}, nil
+	}
+	where, size := "session_id > "+quote(after), s.Sizes.orDefault().Page
+	if !sel.Since.IsZero() {
+		where += " AND (session_id >= " + quote(firstID(sel.Since)) + " OR last_ingested >= " + millis(sel.Since) + ")"
+	}
+	n := 0
+	err = s.query(ctx, "looking for sessions to verify", fmt.Sprintf("SELECT session_id FROM %s.session_states WHERE %s ORDER BY session_id LIMIT %d", s.DB.Name(), where, partsAtOnce*size), func(rows driver.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		if n++; n%size == 0 {
+			last = append(last, id)
+		}
+		return err
+	})
+	if n < partsAtOnce*size {
+		last = append(last, "")
+	}
+	return last, err
+}
+
+// page returns the first sessions after one up to another, "" for no end.
+func (s *Source) page(ctx context.Context, sel Selection, after, upto string) (list []Session, err error) {
 	where := "session_id > " + quote(after)
+	if upto != "" {
+		where += " AND session_id <= " + quote(upto)
+	}
+	within := where
 	if sel.ID != "" {
 		where += " AND session_id = " + quote(sel.ID)
 	}
@@ -108,19 +175,7 @@ func (s *Source) page(ctx context.Context, sel Selection, after string) (list []
 	if !sel.Since.IsZero() {
 		// What retention or an erasure removed of a session that started since has not
 		// arrived since: it is here all the same.
-		where += " AND (session_id >= " + quote(firstID(sel.Since)) + " OR session_id IN (SELECT session_id FROM ${database}.events WHERE ingested_at >= " + millis(sel.Since) + "))"
-	}
-	if !sel.Due.IsZero() {
-		// The states of sessions are of what arrived, and small. Of a session without
-		// one no record arrived since. Its writer can make a session look longer than
-		// it is, not shorter: then it is verified each time.
-		where += strings.NewReplacer("${long}", fmt.Sprint(longSession), "${silent}", millis(sel.Due.Add(-longSilent)), "${waits}", millis(sel.Due.Add(-longWaits))).Replace(` AND session_id IN (
-			SELECT s.session_id FROM (
-				SELECT session_id, max(last_ingested) AS arrived, max(max_seq) AS last, max(ended) AS has_end FROM ${database}.session_states GROUP BY session_id) AS s
-			LEFT JOIN (SELECT session_id, max(ingested) AS seen, max(at) AS seen_at, max(records) AS seen_records FROM ${database}.verifications GROUP BY session_id) AS v
-			ON v.session_id = s.session_id
-			WHERE s.arrived > v.seen AND (
-				s.last < ${long} OR s.last >= v.seen_records + intDiv(v.seen_records, 2) OR s.has_end OR s.arrived < ${silent} OR v.seen_at < ${waits}))`)
+		where += " AND (session_id >= " + quote(firstID(sel.Since)) + " OR session_id IN (SELECT session_id FROM ${database}.events WHERE " + within + " AND ingested_at >= " + millis(sel.Since) + "))"
 	}
 	sql := strings.NewReplacer("${where}", where, "${tenants}", fmt.Sprint(mostTenants)).Replace(`
 SELECT session_id, max(tenant), groupUniqArrayArray(${tenants})(tenants), max(host), max(user), min(first), max(last), max(ingested), max(ended), sum(n), sum(here) FROM (
