@@ -69,6 +69,8 @@ func remedy(err error) string {
 		return "extend VALID UNTIL of clickhouse.user"
 	case 164, 497:
 		return "a user with that right has to grant it, or to run auditcollector migrate"
+	case 16: // NO_SUCH_COLUMN_IN_TABLE, of an insert
+		return "add the column again, of the type that it has where auditcollector migrate makes the tables in another database"
 	case 81: // UNKNOWN_DATABASE
 		return "auditcollector run or migrate makes it"
 	case 243: // NOT_ENOUGH_SPACE

@@ -56,6 +56,8 @@ func TestExplain(t *testing.T) {
 			"x509: certificate has expired or is not yet valid: then: renew the server's certificate, or correct the clock of this host"},
 		{"a wrong password", &clickhouse.Exception{Code: 516, Message: "no"}, "code: 516, message: no: check clickhouse.user and its password"},
 		{"a user whose time is over", &clickhouse.Exception{Code: 720, Message: "no"}, "code: 720, message: no: extend VALID UNTIL of clickhouse.user"},
+		{"a column that was dropped", &clickhouse.Exception{Code: 16, Message: "No such column span_id in table audit.events"},
+			"code: 16, message: No such column span_id in table audit.events: add the column again, of the type that it has where auditcollector migrate makes the tables in another database"},
 		{"no rights", fmt.Errorf("sendQuery: %w", &clickhouse.HTTPError{StatusCode: 403, Err: &clickhouse.Exception{Code: 497, Message: "no"}}),
 			"[HTTP 403] code: 497, message: no: a user with that right has to grant it, or to run auditcollector migrate"},
 		{"a disk that became read-only", &clickhouse.Exception{Code: 1002, Message: `filesystem error: in create_directories: Read-only file system ["/d"]`},
