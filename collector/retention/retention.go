@@ -132,7 +132,7 @@ func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
 	if dry {
 		return all, nil
 	}
-	if err := errors.Join(j.c.finishAll(ctx), j.purge(ctx, c)); err != nil {
+	if err := errors.Join(j.finishAll(ctx, c), j.purge(ctx, c)); err != nil {
 		return all, err
 	}
 	j.success.Set(float64(now.Unix()))
@@ -142,7 +142,8 @@ func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
 // A selection is what is to be removed from a table now.
 type selection struct {
 	cutoffs
-	where string // the condition on rows
+	old   string // the condition on rows that are too old
+	where string // that on those of them that no hold is on
 	held  string // that on those under a hold; "" without one
 	holds string // that the holds are those that where knows
 }
@@ -158,21 +159,19 @@ func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
 	if err != nil {
 		return selection{}, err
 	}
-	s := selection{c, t.due(c), t.held(j.c.DB.Name(), holds), same}
+	s := selection{cutoffs: c, old: t.due(c), held: t.held(j.c.DB.Name(), holds), holds: same}
 	if alone := t.alone(j.c.DB.Name(), c); alone != "" {
-		s.where += " AND " + alone
+		s.old += " AND " + alone
 	}
 	if t.name == "alert_marks" {
 		// That a rule's first_seen is filled is written once. Without it, a rule that
 		// still runs would read all records again, for which the other rules wait.
-		s.where += fmt.Sprintf(" AND NOT (kind = 'seen' AND splitByChar(' ', name)[1] IN (SELECT name FROM %s.alert_marks WHERE kind = 'rule' AND NOT (%s)))", j.c.DB.Name(), t.due(c))
+		s.old += fmt.Sprintf(" AND NOT (kind = 'seen' AND splitByChar(' ', name)[1] IN (SELECT name FROM %s.alert_marks WHERE kind = 'rule' AND NOT (%s)))", j.c.DB.Name(), t.due(c))
 	}
 	if t.name == "leaves" {
-		s.where += " AND " + unneeded(j.c.DB.Name())
+		s.old += " AND " + unneeded(j.c.DB.Name())
 	}
-	if s.held != "" {
-		s.where += " AND NOT (" + s.held + ")"
-	}
+	s.where = s.old + notAlso(s.held)
 	return s, nil
 }
 
@@ -300,7 +299,35 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) (do
 		j.c.Log.Info("old rows removed", zap.String("table", t.name), zap.String("partition", r.Partition), zap.String("tenant", r.Tenant),
 			zap.String("rule", r.Rule), zap.Time("before", r.Cutoff), zap.Uint64("rows", r.Rows))
 	}
-	return true, j.c.finish(ctx, t, p[0].Partition, fmt.Sprintf("cutoff = %s AND action = %s", t.cutoff(s.cutoffs), quote(action)))
+	return true, j.c.finish(ctx, t, s.cutoffs, p[0].Partition, s.old)
+}
+
+// finishAll notes of all entries that are done that they are: a run that was interrupted
+// may have left nothing for the next one to remove.
+func (j *Job) finishAll(ctx context.Context, at cutoffs) error {
+	var open []struct {
+		Table     string `ch:"table_name"`
+		Partition string `ch:"partition"`
+	}
+	limited, cancel := j.c.DB.Limited(ctx)
+	defer cancel()
+	err := j.c.DB.Conn().Select(limited, &open, "SELECT DISTINCT table_name, partition FROM "+j.c.DB.Name()+".retention_log FINAL WHERE "+undone+" ORDER BY table_name, partition")
+	if err != nil {
+		return clickhouse.Classify("looking for removals that were interrupted", err)
+	}
+	all := tables()
+	for _, o := range open {
+		if i := slices.IndexFunc(all, func(t table) bool { return t.name == o.Table }); i >= 0 {
+			s, err := j.due(ctx, all[i], at)
+			if err == nil {
+				err = j.c.finish(ctx, all[i], at, o.Partition, s.old)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // purge frees the disk of deleted rows, once for each partition and rule: when no

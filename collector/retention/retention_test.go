@@ -551,11 +551,38 @@ func testCountedOnce(t *testing.T, f *fixture) {
 	remove(f.intercept(deletes, func() { held = f.hold(retention.HoldSession, session) }))
 	f.once(f.aDayLater())
 	f.want(inLog, "2\t1")
-	if err := retention.RemoveHold(t.Context(), f.db, held, retention.Removed{At: time.Now()}); err != nil {
-		t.Fatal(err)
+	release := func(held retention.Hold) {
+		t.Helper()
+		if err := retention.RemoveHold(t.Context(), f.db, held, retention.Removed{At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	release(held)
 	f.once(f.aDayLater())
 	f.want(inLog, "2\t0")
+	for what, next := range map[string]func() *retention.Job{"on that day": f.job, "on the next": f.aDayLater} {
+		t.Logf("a part comes under a hold, another one is under one all the time; %s both are released one after the other", what)
+		f.clear()
+		sessions := []string{audit.NewID(time.Now()), audit.NewID(time.Now()), audit.NewID(time.Now())}
+		for i, session := range sessions {
+			for no := range i + 1 {
+				f.call(no+1, 100*day, "", session)
+			}
+			f.call(9, day, "long", session)
+		}
+		always := f.hold(retention.HoldSession, sessions[2])
+		f.exec("SELECT sleep(0.01)") // the hold is older than the entry, by the clock
+		remove(f.intercept(deletes, func() { held = f.hold(retention.HoldSession, sessions[1]) }))
+		f.want(inLog, "3\t1")
+		f.once(next())
+		f.want(inLog, "3\t1")
+		release(held)
+		f.once(next())
+		f.want(inLog, "3\t0")
+		release(always)
+		f.once(next())
+		f.want(inLog, "6\t0")
+	}
 }
 
 // testHolds keeps everything of a session, a user or a tenant, and nothing else.
