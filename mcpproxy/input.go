@@ -43,5 +43,10 @@ func (in *input) between(lines []byte, before func() bool) (tried bool, n int, e
 	return true, n, err
 }
 
-// Close ends the server's input. It does not wait for a write.
-func (in *input) Close() error { return in.to.Close() }
+// Close ends the server's input after the frame that is being forwarded: the client
+// may end its stream while the server is slow to read an approved one.
+func (in *input) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.to.Close()
+}

@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,6 +44,35 @@ func TestBetweenLines(t *testing.T) {
 	}
 	if tried, _, err := in.between([]byte("no\n"), func() bool { return false }); !tried || err != nil || bytes.Contains(server.Bytes(), []byte("no")) {
 		t.Errorf("what must not be forwarded: tried %v, %v", tried, err)
+	}
+}
+
+// TestEndComesAfterTheFrame ends a client's stream while the server has read only one
+// byte of an approved frame: it gets all of it.
+func TestEndComesAfterTheFrame(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	in := &input{to: w}
+	frame := append(bytes.Repeat([]byte("a"), 16<<20), '\n')
+	forwarded, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, _, err := in.between(frame, func() bool { return true })
+		forwarded <- err
+	}()
+	got := make([]byte, 1, len(frame))
+	if _, err := io.ReadFull(r, got); err != nil {
+		t.Fatal(err)
+	}
+	go func() { closed <- in.Close() }()
+	rest, err := io.ReadAll(r)
+	if got = append(got, rest...); err != nil || !bytes.Equal(got, frame) {
+		t.Errorf("the server got %d bytes of %d, error %v", len(got), len(frame), err)
+	}
+	if err := errors.Join(<-forwarded, <-closed); err != nil {
+		t.Error(err)
 	}
 }
 
