@@ -94,6 +94,21 @@ func TestSignalsToTheProxy(t *testing.T) {
 	}
 }
 
+// TestIgnoredSignals ignores signals for the proxy, as nohup and a shell's background
+// jobs do. The proxy and its server ignore them, as a server does that is started so.
+func TestIgnoredSignals(t *testing.T) {
+	const server = `for sig in HUP INT; do kill -$sig $PPID; kill -$sig $$; done; exec cat`
+	w := wrap(t, setup{proxy: shipped(t), before: []string{"/bin/sh", "-c", `trap "" HUP INT; exec "$@"`, "sh"}, argv: []string{"/bin/sh", "-c", server}})
+	const line = `{"jsonrpc":"2.0","method":"notifications/echoed"}` + "\n"
+	must(t, w.send([]byte(line)))
+	if got, err := w.out.ReadString('\n'); got != line || err != nil {
+		t.Errorf("read %q, error %v, want %q", got, err, line)
+	}
+	if status := w.end(); status != 0 {
+		t.Errorf("status %#x, want 0\n%s", status, &w.stderr)
+	}
+}
+
 // TestClientGone closes the client's ends one after the other. No process of
 // the server remains, even if it ignores the end of its input.
 func TestClientGone(t *testing.T) {

@@ -64,7 +64,12 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	// session ends in order. SIGPIPE is caught so that a client that is gone is
 	// an error of one write and does not end the recording.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		// What nohup and a shell's background jobs ignore, the server ignores too.
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	session, err := openSession(a, cfg, base.SessionID, noSpool, log)
