@@ -51,15 +51,15 @@ func (r *reason) check() error {
 		return errors.New("--reason is missing: name the case or the request")
 	}
 	if r.who == "" {
-		u, err := user.Current()
-		if err != nil {
-			return fmt.Errorf("finding who asks, give --by: %w", err)
+		name := fmt.Sprintf("uid %d", os.Getuid())
+		if u, err := user.Current(); err == nil {
+			name = u.Username
 		}
 		host, err := os.Hostname()
 		if err != nil {
 			return fmt.Errorf("finding who asks, give --by: %w", err)
 		}
-		r.who = u.Username + "@" + host
+		r.who = name + "@" + host
 	}
 	return nil
 }

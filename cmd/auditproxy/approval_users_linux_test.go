@@ -68,10 +68,7 @@ func TestAnswersOfOtherUsers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := reachable(t)
-			answers := filepath.Join(dir, "answers")
-			must(t, os.Mkdir(answers, 0o700))
-			must(t, os.Chown(answers, 0, answerGroup))
-			must(t, os.Chmod(answers, 0o770|os.ModeSetgid|os.ModeSticky))
+			answers := sharedAnswers(t, dir)
 			for _, name := range []string{"home", "home/spool"} {
 				must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 				must(t, os.Chown(filepath.Join(dir, name), agentUser, agentUser))
@@ -140,6 +137,66 @@ enforce: [approval.channels, approval.approvers, approval.same_user, approval.di
 			}
 		})
 	}
+}
+
+// TestUserChoosesNoName runs agent and proxy as a user that /etc/passwd does not have, with
+// the name of an approver in $USER: the agent's answer does not count, and the record
+// has the user's id.
+func TestUserChoosesNoName(t *testing.T) {
+	dev.Superuser(t)
+	t.Parallel()
+	const approver = "daemon" // of every /etc/passwd
+	dir := reachable(t)
+	proxy := filepath.Join(dir, "auditproxy")
+	must(t, os.WriteFile(proxy, []byte(readFile(t, shipped(t))), 0o755))
+	policy := filepath.Join(dir, "policy.json")
+	must(t, os.WriteFile(policy, []byte(asksAboutWork1), 0o644))
+	answers := sharedAnswers(t, dir)
+	home := filepath.Join(dir, "home")
+	must(t, os.Mkdir(home, 0o700))
+	must(t, os.Chown(home, agentUser, agentUser))
+	w := prepare(t, setup{proxy: proxy, spool: filepath.Join(home, "spool"), argv: []string{"cat"}, env: []string{"HOME=" + home, "USER=" + approver},
+		flags: []string{"--policy-file", policy, "--approval-channels", "files", "--approval-dir", answers, "--approval-approvers", approver}})
+	log, err := os.Create(filepath.Join(dir, "log"))
+	must(t, err)
+	defer log.Close()
+	agent := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: agentUser, Gid: agentUser, Groups: []uint32{answerGroup}}}
+	w.cmd.Dir, w.cmd.Stderr, w.cmd.SysProcAttr = dir, log, agent
+	must(t, w.cmd.Start())
+	w.started()
+	must(t, w.send([]byte(callOne)))
+	var questions []string
+	eventually(t, "there is no question", func() bool {
+		questions, err = filepath.Glob(filepath.Join(answers, "*.json"))
+		return err == nil && len(questions) == 1
+	})
+	answer := exec.Command("sh", "-c", `printf '{"approved":true}' > "${1%.json}.answer"`, "sh", questions[0])
+	answer.Dir, answer.SysProcAttr = dir, agent
+	if out, err := answer.CombinedOutput(); err != nil {
+		t.Fatalf("answering: %v\n%s", err, out)
+	}
+	eventually(t, "the question is not over, and its answer is not rejected", func() bool {
+		_, err := os.Stat(questions[0])
+		return err != nil || strings.Contains(readFile(t, log.Name()), "does not count")
+	})
+	w.end()
+	must(t, filepath.WalkDir(w.spool, func(name string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(name, 0, 0)) // root reads only its own spool
+	}))
+	r := readTrail(t, w.spool).finals[1][0]
+	if given, err := audit.ParseApproval(r.Approval); err != nil || r.Forwarded || given.Outcome != "cancelled" || r.User != fmt.Sprint(agentUser) {
+		t.Errorf("the call of %q was forwarded: %t, with approval %+v, %v\n%s", r.User, r.Forwarded, given, err, readFile(t, log.Name()))
+	}
+}
+
+// sharedAnswers makes a directory in dir for the questions and answers of several users.
+func sharedAnswers(t *testing.T, dir string) string {
+	t.Helper()
+	answers := filepath.Join(dir, "answers")
+	must(t, os.Mkdir(answers, 0o700))
+	must(t, os.Chown(answers, 0, answerGroup))
+	must(t, os.Chmod(answers, 0o770|os.ModeSetgid|os.ModeSticky))
+	return answers
 }
 
 // reachable is a temporary directory that other users can reach.

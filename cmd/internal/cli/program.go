@@ -90,8 +90,13 @@ func flags(cmd *cobra.Command) (names []string) {
 }
 
 // Execute runs root with args and returns the exit code: 0, that of an
-// ExitError, or ExitUnclear for any other error. It reports errors with say.
+// ExitError, or ExitUnclear for any other error. It reports errors with say. It removes
+// $USER from the environment.
 func Execute(ctx context.Context, root *cobra.Command, args []string, say func(error)) int {
+	// Where /etc/passwd does not have the user who runs a static program, os/user takes
+	// the name in $USER for this user's, even if it is another one's. Who starts the
+	// program would choose the user of its records, and whose answers count.
+	os.Unsetenv("USER")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
