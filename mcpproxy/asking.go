@@ -49,6 +49,11 @@ func (a *approvals) run(server *input, done <-chan struct{}) {
 // look does what is due about one frame.
 func (a *approvals) look(w *waiting) {
 	if w.approved != nil { // only run sets it
+		// The server does not read, or the client is in the middle of a line: neither may
+		// keep an approval for later.
+		if !time.Now().Before(w.until) {
+			a.turnDown(w, "timeout", audit.ErrApprovalTimeout, stuckText, nil)
+		}
 		return
 	}
 	// The answer to its own question comes first: one that always allows the tool is an

@@ -129,6 +129,27 @@ func TestTakenFrameIsNotForwarded(t *testing.T) {
 	}
 }
 
+// TestApprovalIsNotKept: a frame that was approved and has not had its turn by the end of
+// its time is refused, as one that nobody approved.
+func TestApprovalIsNotKept(t *testing.T) {
+	c, j := testSession(t)
+	a := newApprovals(c.s, nil, Approval{})
+	w := &waiting{bytes: []byte("call\n"), items: []item{{call: c.s.take()}}, approved: &audit.Approval{Outcome: "approved"}, until: time.Now().Add(time.Hour)}
+	c.s.hold(&w.items[0])
+	c.s.lines = c.s.lines[:0]
+	a.waiting = []*waiting{w}
+	if a.look(w); !a.any() {
+		t.Error("it does not wait until its time is over")
+	}
+	w.until = time.Now()
+	server := &writes{}
+	a.look(w)
+	a.forward(w, &input{to: server})
+	if list := j.records(t); a.any() || len(list) != 1 || list[0].ErrorType != audit.ErrApprovalTimeout || server.Len() > 0 {
+		t.Errorf("it waits: %v, the server got %q, records %+v", a.any(), server.String(), list)
+	}
+}
+
 // TestServerStopsReading closes the server's input between the frames of one read, or in
 // the middle of one: the records tell what it has from what it cannot have.
 func TestServerStopsReading(t *testing.T) {
