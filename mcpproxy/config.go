@@ -138,7 +138,11 @@ const (
 	maxAppend    = 1 << 20          // bytes of lines in one write, except for its last line
 	maxHead      = 1 << 20          // bytes that a segment of the journal starts with
 	maxSpare     = 8 << 10          // bytes of a call's memory that are used again
-	grace        = 2 * time.Second  // between the steps of the shutdown ladder
+
+	// grace is the time between the steps of the shutdown ladder. MCP SDKs send SIGKILL
+	// 2 s after SIGTERM: a proxy that is killed leaves a server that ignores both SIGTERM
+	// and the end of its input.
+	grace = 1500 * time.Millisecond
 )
 
 // ErrNotRecorded means that nothing was started because nothing could be
