@@ -424,6 +424,7 @@ func (r *Reader) below(i int, separator byte) lex.Span {
 			break
 		}
 	}
+	r.spend(to - from)
 	for k := from; k < to; k++ {
 		if t[k] == '[' && lex.MarkLen(t[k:]) > 0 {
 			return lex.Span{From: from, To: k}
