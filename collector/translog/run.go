@@ -58,12 +58,13 @@ func (l *Log) follow() time.Duration {
 		if l.late {
 			l.config.Log.Info("log checkpoint published")
 		}
-		if l.late || l.failed {
+		l.late, l.failed = false, l.failed || l.late
+		if l.failed && l.waiting == 0 { // what a call of Add writes has such a name first
 			if err := l.sweep(); err != nil {
 				l.config.Log.Error("log not swept", zap.Error(err))
 			}
+			l.failed = false
 		}
-		l.late, l.failed = false, false
 		l.report(func(s *Status) { s.Behind = time.Time{} })
 		switch {
 		case l.writer == nil:

@@ -656,3 +656,30 @@ func TestNewLogHasNewName(t *testing.T) {
 		}
 	}
 }
+
+// TestSweepWaits: what looks like the rest of a failed write is one that goes on, while a
+// call of Add waits.
+func TestSweepWaits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	l := opened(t, Config{Dir: dir})
+	add(t, l, texts(0, 10))
+	covered(t, l, 10)
+	file := filepath.Join(dir, "tile", "0", "0001234567")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(calls int) {
+		l.mu.Lock()
+		l.waiting, l.failed = calls, true
+		l.mu.Unlock()
+		l.follow()
+	}
+	wait(1)
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("while a call waits: %v", err)
+	}
+	wait(0)
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("afterwards: %v", err)
+	}
+}

@@ -227,7 +227,7 @@ var leftover = lazyregexp.New(`^(checkpoint|treeState|gcState|version)[0-9]+$`)
 var torn = lazyregexp.New(`^[0-9]{4,}$`)
 
 // sweep removes what failed writes have left, which could be a file for each second of
-// a full disk. Tessera is not running, or has no reason to write.
+// a full disk. mu is held, and no call of Add is waiting: tessera has no reason to write.
 func (l *Log) sweep() error {
 	var errs []error
 	for _, dir := range []string{l.config.Dir, filepath.Join(l.config.Dir, stateDir)} {
