@@ -63,7 +63,7 @@ const (
 	deniedText      = "A person was asked about this call and denied it."
 	dismissedText   = "A person was asked about this call and dismissed the question."
 	lateText        = "Nobody approved this call in time."
-	stuckText       = "A person approved this call, and it could not be forwarded in time."
+	stuckText       = "A person approved this call, but it could not be forwarded in time."
 	unavailableText = "This call needs the approval of a person, and nobody can be asked."
 	cancelledText   = "A call of this batch was cancelled while the batch waited for an approval."
 	endedText       = "The session ended while this call waited for an approval."

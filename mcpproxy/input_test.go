@@ -130,7 +130,7 @@ func TestTakenFrameIsNotForwarded(t *testing.T) {
 }
 
 // TestApprovalIsNotKept: a frame that was approved and has not had its turn by the end of
-// its time is refused, as one that nobody approved.
+// its time is refused, like one that nobody approved.
 func TestApprovalIsNotKept(t *testing.T) {
 	c, j := testSession(t)
 	a := newApprovals(c.s, nil, Approval{})
