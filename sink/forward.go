@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 
 	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
 )
 
 // Limits on the memory of one session, and its pauses.
@@ -39,6 +42,11 @@ type ForwardConfig struct {
 	// GiveUp has Forward return an error, rather than wait, while the sink
 	// refuses even a short record.
 	GiveUp bool
+
+	// HostKey returns the key that signs the short record in place of a refused one, as
+	// evidence has it. With an error, or nil, short records are not signed: where the
+	// session has evidence, they are taken for changed ones.
+	HostKey func() (note.Signer, error)
 
 	Sent func(records int, bytes int64) // called after each delivery; nil: no callback
 	Log  *zap.Logger                    // nil: none
@@ -174,7 +182,7 @@ func (f *forwarder) deliver(ctx context.Context, lines [][]byte) error {
 // replace delivers a short record in place of a line that the sink refuses,
 // and sets the line aside. A crash between the two repeats both.
 func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
-	short := standIn(line)
+	short := f.standIn(line)
 	for pause := refusedFirst; short != nil; pause = min(2*pause, refusedLast) {
 		err := f.Sink.Write(ctx, f.Session, [][]byte{short})
 		var refused *RefusedError
@@ -206,15 +214,25 @@ func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
 
 // standIn returns the line of a record which reports that line could not be
 // delivered. It has the same id, numbers and operation, so that the call is
-// seen, and omits the members that can be long. The same line always gives
-// the same bytes. It returns nil if line is not a record.
-func standIn(line []byte) []byte {
+// seen, omits the members that can be long, and stands for line in the tree of
+// the session. The same line and key always give the same bytes. It returns nil
+// if line is not a record.
+func (f *forwarder) standIn(line []byte) []byte {
 	r, err := audit.Parse(line)
 	if err != nil {
 		return nil
 	}
 	r.Anomalies = []string{"undeliverable"}
 	r.Candidates, r.Args, r.Annotations, r.Labels, r.Proxy = nil, "", "", "", ""
+	if f.HostKey != nil {
+		host, err := f.HostKey()
+		if err == nil {
+			err = evidence.SignStandIn(&r, evidence.Leaf(line), host)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // without evidence there is no key
+			f.log.Error("the short record in place of a refused one is not signed", zap.Error(err))
+		}
+	}
 	short := audit.AppendRecord(nil, &r)
 	return short[:len(short)-len("\n")]
 }

@@ -198,7 +198,7 @@ func startBackground(session *spool.Session, cfg config, log *zap.Logger, record
 	shipped := func(context.Context) {}
 	if cfg.consumer == "kafka" {
 		shipped = ship.StartBeside(ship.BesideConfig{
-			Dir: cfg.spoolDir, Session: session.ID(), Log: log,
+			Dir: cfg.spoolDir, Session: session.ID(), KeyFile: cfg.evidenceKeyFile, Log: log,
 			Open: func() (ship.SinkCloser, error) { return newProducer(cfg, log) },
 		}).Finish
 	}

@@ -21,10 +21,12 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 	"auditproxy/sink/kafka/kafkatest"
 	"auditproxy/sink/spool"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/sumdb/note"
 )
 
 // TestShip ships sessions to a real broker.
@@ -245,7 +247,7 @@ func (s *shipping) testSilentBroker() {
 
 // testRefusedRecord makes the topic too small for one record: the rest is
 // shipped, a substitute is sent for it, and it is kept in the place that the log
-// names.
+// names. The evidence is not clear then, and is once the record itself is there too.
 func (s *shipping) testRefusedRecord() {
 	s.topic += "-small"
 	s.createTopic(map[string]string{"max.message.bytes": "3000"})
@@ -269,11 +271,18 @@ func (s *shipping) testRefusedRecord() {
 		kept, err = os.ReadFile(names[0])
 		must(s, err)
 	}
-	for session, lines := range s.recorded() {
-		got := s.delivered()[session]
+	sessions, small := s.recorded(), s.delivered()
+	for session, lines := range sessions {
+		got := small[session]
 		if len(got) != len(lines) {
 			s.Fatalf("%d records in the topic, %d in the spool", len(got), len(lines))
 		}
+		start, err := audit.Parse([]byte(lines[0]))
+		must(s, err)
+		signed, err := evidence.ReadSession(&start)
+		must(s, err)
+		host, err := note.NewVerifier(signed.HostKey)
+		must(s, err)
 		for i, line := range lines {
 			want, err := audit.Parse([]byte(line))
 			must(s, err)
@@ -285,11 +294,53 @@ func (s *shipping) testRefusedRecord() {
 			}
 			have, err := audit.Parse([]byte(got[i]))
 			must(s, err)
+			if want.Tool == "long" {
+				if leaf, ok := evidence.OpenStandIn([]byte(got[i]), host); !ok || leaf != evidence.Leaf([]byte(line)) {
+					s.Errorf("the host does not sign that %s stands for the record", got[i])
+				}
+				have.Evidence = ""
+			}
 			if diff := cmp.Diff(want, have); diff != "" {
 				s.Errorf("record %d (-want +got):\n%s", i, diff)
 			}
 		}
 	}
+	if code, out := s.verify(small); code != cli.ExitUnclear || !strings.Contains(out, "Kafka refused the whole record, and its host signed the short one in its place") {
+		s.Errorf("verify: exit code %d, %s", code, out)
+	}
+	s.topic += "-large"
+	s.createTopic(nil)
+	if code, out := s.ship("--from", "2020-01-01"); code != 0 {
+		s.Errorf("ship --from: exit code %d, %s", code, out)
+	}
+	if code, out := s.verify(small, s.delivered()); code != 0 {
+		s.Errorf("verify with the record too: exit code %d, %s", code, out)
+	}
+}
+
+// verify checks what is in topics with the trusted key of the host.
+func (s *shipping) verify(topics ...map[string][]string) (code int, output string) {
+	s.Helper()
+	var file strings.Builder
+	for _, topic := range topics {
+		for _, lines := range topic {
+			file.WriteString(strings.Join(lines, "\n") + "\n")
+		}
+	}
+	dir := s.TempDir()
+	export, trust := filepath.Join(dir, "export.ndjson"), filepath.Join(dir, "trust")
+	must(s, os.WriteFile(export, []byte(file.String()), 0o600))
+	key, err := os.ReadFile(filepath.Join(s.spool, "evidence", "host.key.pub"))
+	must(s, err)
+	must(s, os.WriteFile(trust, append([]byte("host "), key...), 0o600))
+	cmd := exec.CommandContext(s.Context(), s.proxy, "verify", "--file", export, "--trust", trust)
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
 }
 
 // testNoAccess starts proxies that cannot reach Kafka: their calls are

@@ -8,14 +8,19 @@ import (
 	"strings"
 
 	"auditproxy/schemas/evidence"
+	"auditproxy/sink/clickhouse"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
 )
 
-// ErrNotFound means that there is no such record.
-var ErrNotFound = errors.New("there is no such record")
+// Errors of Prove.
+var (
+	ErrNotFound = errors.New("there is no such record")
+	// ErrShort means that only a short record is here, in place of one that Kafka refused.
+	ErrShort = errors.New("only a short record is here, in place of one that Kafka refused: prove the whole one with auditproxy prove on its host")
+)
 
 // Prove returns the proof of a record, without a log. It returns ErrNotFound, or
 // evidence.ErrNotSigned if no checkpoint covers the record. ClickHouse finds it by
@@ -25,12 +30,11 @@ var ErrNotFound = errors.New("there is no such record")
 func (s *Source) Prove(ctx context.Context, record uuid.UUID) (proof *evidence.RecordProof, err error) {
 	var session string
 	var seq uint64
-	versions := 0
-	find := fmt.Sprintf("SELECT DISTINCT session_id, seq, payload_hash FROM %s.events PREWHERE record_id = '%s' LIMIT 2", s.DB.Name(), record)
+	var versions uint64 // of the whole record, if that is here
+	var short uint8
+	find := fmt.Sprintf("SELECT any(session_id), any(seq), uniqExact(session_id, seq, payload_hash), JSONHas(evidence, 'stands_for') AS short FROM %s.events PREWHERE record_id = '%s' GROUP BY short ORDER BY short LIMIT 1", s.DB.Name(), record)
 	err = s.query(ctx, "looking for the record", find, func(rows driver.Rows) error {
-		var hash string
-		versions++
-		return rows.Scan(&session, &seq, &hash)
+		return rows.Scan(&session, &seq, &versions, &short)
 	})
 	switch {
 	case err != nil:
@@ -39,6 +43,8 @@ func (s *Source) Prove(ctx context.Context, record uuid.UUID) (proof *evidence.R
 		return nil, ErrNotFound
 	case versions > 1:
 		return nil, errors.New("there are two versions of the record: see auditcollector verify")
+	case short != 0:
+		return nil, ErrShort
 	}
 	lines, err := s.linesOfProof(ctx, session, seq)
 	if err != nil {
@@ -127,7 +133,7 @@ type numberedLine struct {
 func (s *Source) linesOfProof(ctx context.Context, session string, seq uint64) (lines []numberedLine, err error) {
 	sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${seq}", fmt.Sprint(seq)).Replace(`
 SELECT seq, raw FROM ${database}.events WHERE session_id = ${session} AND (seq IN (0, ${seq}) OR kind = 'checkpoint' AND seq > ${seq})
-ORDER BY seq LIMIT 1 BY seq LIMIT 3`)
+ORDER BY seq, JSONHas(evidence, 'stands_for') LIMIT 1 BY seq LIMIT 3`)
 	err = s.query(ctx, "reading what a proof has of the record's session", sql, func(rows driver.Rows) error {
 		var one numberedLine
 		var raw string
@@ -173,9 +179,9 @@ func (s *Source) eachLeaf(ctx context.Context, session string, from, to uint64, 
 			continue
 		}
 		sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${block}", fmt.Sprint(ofBlock),
-			"${events}", part.ofEvents(), "${leaves}", part.ofLeaves()).Replace(`
+			"${leaf}", clickhouse.LeafSQL, "${events}", part.ofEvents(), "${leaves}", part.ofLeaves()).Replace(`
 SELECT intDiv(seq, ${block}) AS block, arrayStringConcat(groupUniqArray(${block} + 1)(concat(reinterpretAsFixedString(seq), leaf))) FROM (
-    SELECT seq, SHA256(concat(char(0), raw)) AS leaf FROM ${database}.events WHERE session_id = ${session}${events}
+    SELECT seq, ${leaf} AS leaf FROM ${database}.events WHERE session_id = ${session}${events}
     UNION ALL
     SELECT seq, hash FROM ${database}.leaves WHERE session_id = ${session}${leaves})
 GROUP BY block ORDER BY block`)

@@ -2,7 +2,9 @@ package proof_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +131,64 @@ func TestProveFromSubtrees(t *testing.T) {
 	if text, err := prove(2*width - 1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("record %d of the session is missing", width)) {
 		t.Errorf("the records beside it are not here: %v, %s", err, text)
 	}
+}
+
+// TestShortRecords verifies and proves records of a session of which Kafka refused two,
+// before the whole ones are here and then.
+func TestShortRecords(t *testing.T) {
+	db, _ := open(t)
+	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-3*time.Hour).Truncate(time.Second))
+	s := h.Session(evidencetest.Plan{Calls: 60, Every: 8})
+	offset := uint64(0)
+	insert := func(lines ...[]byte) {
+		t.Helper()
+		var rows []ingest.Row
+		for _, line := range lines {
+			offset++
+			rows = append(rows, ingesttest.RowOf(t, append(bytes.Clone(line), '\n'), ingest.Source{Topic: "t", Offset: offset}))
+		}
+		if err := db.InsertRows(t.Context(), rows, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trust, err := evidence.ParseTrust(evidencetest.Trust(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(about string, state verify.State, proved ...int) {
+		t.Helper()
+		to := verify.New(verify.Config{Hosts: []string{h.Key}})
+		if err := proof.NewSource(db).Check(t.Context(), proof.Check{Now: time.Now()}, to); err != nil {
+			t.Fatal(err)
+		}
+		if got := to.Finish().Results[0]; got.State != state {
+			t.Errorf("%s: %+v, want %s", about, got, state)
+		}
+		for _, seq := range []int{6, 20, 40} {
+			r, err := audit.Parse(bytes.Clone(s.Lines[seq]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := proof.NewSource(db).Prove(t.Context(), uuid.MustParse(r.RecordID))
+			switch {
+			case err == nil:
+				if v, err := p.Verify(trust); err != nil {
+					t.Errorf("%s, record %d: %+v, %v", about, seq, v, err)
+				}
+			case !errors.Is(err, proof.ErrShort):
+				t.Errorf("%s, record %d: %v", about, seq, err)
+			}
+			if (err == nil) != slices.Contains(proved, seq) {
+				t.Errorf("%s, record %d: %v, want it for others than %v", about, seq, err, proved)
+			}
+		}
+	}
+	insert(s.Short(6, h).Short(20, h).Lines...)
+	want("two short records", verify.Incomplete, 40)
+	insert(s.Lines[20])
+	want("one of the whole ones", verify.Incomplete, 20, 40)
+	insert(s.Lines[6])
+	want("both", verify.OK, 6, 20, 40)
 }
 
 // TestProveNothing proves no record of a session that is not whole as far as the

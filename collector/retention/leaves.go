@@ -1,6 +1,10 @@
 package retention
 
-import "strings"
+import (
+	"strings"
+
+	"auditproxy/sink/clickhouse"
+)
 
 // keepLeaves returns the statement that keeps the leaves of records with a
 // condition, as far as their sessions have evidence. It goes before the one that
@@ -8,14 +12,15 @@ import "strings"
 // Running it again changes nothing.
 //
 // The column evidence is empty where an older collector stored the record, so raw says
-// what it signed.
+// what it signed. That of other kinds says for which record the row stands, as the leaf
+// does then.
 //
 // The sessions of these records are few, so the set of those with evidence is
 // small however many there are.
 func keepLeaves(database, condition string) string {
-	return strings.NewReplacer("${database}", database, "${records}", condition).Replace(`INSERT INTO ${database}.leaves (tenant, session_id, seq, hash, evidence, kept_at)
-SELECT tenant, session_id, seq, SHA256(concat(char(0), raw)),
-    if(evidence = '' AND kind IN ('session_start', 'checkpoint'), JSONExtractRaw(raw, 'evidence'), evidence), now64(3) FROM ${database}.events
+	return strings.NewReplacer("${database}", database, "${records}", condition, "${leaf}", clickhouse.LeafSQL).Replace(`INSERT INTO ${database}.leaves (tenant, session_id, seq, hash, evidence, kept_at)
+SELECT tenant, session_id, seq, ${leaf},
+    multiIf(kind NOT IN ('session_start', 'checkpoint'), if(JSONHas(evidence, 'stands_for'), '', evidence), evidence = '', JSONExtractRaw(raw, 'evidence'), evidence), now64(3) FROM ${database}.events
 WHERE ${records} AND session_id IN (
     SELECT session_id FROM ${database}.events
     WHERE (evidence != '' OR kind IN ('session_start', 'checkpoint') AND JSONHas(raw, 'evidence')) AND session_id IN (SELECT session_id FROM ${database}.events WHERE ${records})

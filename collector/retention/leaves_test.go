@@ -41,7 +41,8 @@ const leaves = "SELECT session_id, seq, hex(hash), evidence FROM audit.leaves FI
 
 // testLeaves keeps the leaves of what it removes from sessions with evidence:
 // with the partition, row by row, of a session whose evidence is in another
-// partition than its records, and of one whose evidence has no column.
+// partition than its records, of one whose evidence has no column, and of one with
+// short records in place of refused ones.
 func testLeaves(t *testing.T, f *fixture) {
 	a, b, c := audit.NewID(time.Now()), audit.NewID(time.Now().Add(time.Minute)), audit.NewID(time.Now().Add(time.Hour))
 	want := []string{
@@ -61,6 +62,15 @@ func testLeaves(t *testing.T, f *fixture) {
 		row := ingesttest.RowOf(t, append(line[:len(line):len(line)], '\n'), ingest.Source{Topic: "older", Offset: uint64(seq)})
 		rows = append(rows, row)
 		want = append(want, fmt.Sprintf("%s\t%d\t%X\t%s", older.ID, seq, [32]byte(evidence.Leaf(line)), row.Record.Evidence))
+	}
+	whole := h.Session(evidencetest.Plan{Calls: 2})
+	for seq, line := range whole.Short(0, h).Short(1, h).Lines { // Kafka refused two of its records
+		row := ingesttest.RowOf(t, append(line[:len(line):len(line)], '\n'), ingest.Source{Topic: "refused", Offset: uint64(seq)})
+		rows = append(rows, row)
+		if row.Record.Kind == audit.KindCall {
+			row.Record.Evidence = ""
+		}
+		want = append(want, fmt.Sprintf("%s\t%d\t%X\t%s", whole.ID, seq, [32]byte(evidence.Leaf(whole.Lines[seq])), row.Record.Evidence))
 	}
 	if err := f.db.InsertRows(t.Context(), rows, time.Now()); err != nil {
 		t.Fatal(err)

@@ -217,7 +217,7 @@ var recordMembers = []Member{
 		Meaning: "Of a session_start: version, redaction profile, id of the digest key, methods not recorded, configuration in force without secrets. Set by the proxy."},
 	{Name: "evidence", Type: TypeObject,
 		Field:   func(r *Record) *JSON { return &r.Evidence },
-		Meaning: "What proves that no record was changed. Of a session_start: origin, key, host_key, host_seq, previous, host_sig. Of a checkpoint: checkpoint, a note signed with the session's key. Set by the proxy."},
+		Meaning: "What proves that no record was changed. Of a session_start: origin, key, host_key, host_seq, previous, host_sig. Of a checkpoint: checkpoint, a note signed with the session's key. Of a short record in place of one that Kafka refused: stands_for, with the leaf of that one and the host's signature. Set by the proxy, and stands_for by what ships the record."},
 	{Name: "crc", Type: TypeConst, Schema: `"type": "string", "pattern": "^[0-9a-f]{8}$"`,
 		Meaning: "CRC-32C of the line's bytes before `,\"crc\"`, hex. It finds accidents, not tampering."},
 }

@@ -7,7 +7,7 @@
 // of its spool. Formats are those of C2SP where it has one: signed-note,
 // tlog-checkpoint, tlog-proof.
 //
-// The files, from the top: proof, entry, trust, record, session, checkpoint, tree, evidence.
+// The files, from the top: proof, entry, trust, standin, record, session, checkpoint, tree, evidence.
 package evidence
 
 import "golang.org/x/mod/sumdb/note"

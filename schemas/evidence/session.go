@@ -41,19 +41,18 @@ func (s *Session) text() string {
 
 // Sign sets HostSig. The signer's key is HostKey.
 func (s *Session) Sign(host note.Signer) error {
-	signed, err := note.Sign(&note.Note{Text: s.text()}, host)
+	sig, err := signText(s.text(), host)
 	if err != nil {
 		return fmt.Errorf("signing the session: %w", err)
 	}
-	_, line, _ := strings.Cut(string(signed), "\n\n")
-	s.HostSig = strings.TrimSuffix(line[strings.LastIndexByte(line, ' ')+1:], "\n")
+	s.HostSig = sig
 	return nil
 }
 
 // Verify checks HostSig by HostKey. Whether to trust HostKey is the caller's to
 // know.
 func (s *Session) Verify() error {
-	known, err := verifier(s.HostKey)
+	known, err := note.NewVerifier(s.HostKey)
 	if err != nil {
 		return fmt.Errorf("reading the host's key %q: %w", s.HostKey, err)
 	}
@@ -64,11 +63,27 @@ func (s *Session) Verify() error {
 	if strings.ContainsAny(s.HostKey+s.Key, "\r\n") {
 		return fmt.Errorf("reading the host's key %q and the session's: they are not on one line", s.HostKey)
 	}
-	name, _, _ := strings.Cut(s.HostKey, "+")
-	if _, err := note.Open([]byte(s.text()+"\n— "+name+" "+s.HostSig+"\n"), known); err != nil {
+	if err := openText(s.text(), s.HostSig, known); err != nil {
 		return fmt.Errorf("checking the host's signature: %w", err)
 	}
 	return nil
+}
+
+// signText returns the signature of a text as package note writes it, without the key's
+// name.
+func signText(text string, by note.Signer) (sig string, err error) {
+	signed, err := note.Sign(&note.Note{Text: text}, by)
+	if err != nil {
+		return "", err
+	}
+	_, line, _ := strings.Cut(string(signed), "\n\n")
+	return strings.TrimSuffix(line[strings.LastIndexByte(line, ' ')+1:], "\n"), nil
+}
+
+// openText checks a signature by signText.
+func openText(text, sig string, by note.Verifier) error {
+	_, err := note.Open([]byte(text+"\n— "+by.Name()+" "+sig+"\n"), note.VerifierList(by))
+	return err
 }
 
 // JSON returns the evidence as a record has it.

@@ -24,6 +24,11 @@ type Typed struct {
 // have none.
 const added = "evidence"
 
+// LeafSQL is the expression for the leaf of a row of events, as a FixedString(32). Of a
+// stand-in it is what that claims, see evidence.OpenStandIn: who checks the session finds
+// whether the host has signed it.
+const LeafSQL = "if(JSONHas(" + added + ", 'stands_for'), toFixedString(substring(tryBase64Decode(JSONExtractString(" + added + ", 'stands_for', 'leaf')), 1, 32), 32), SHA256(concat(char(0), raw)))"
+
 // NewTyped returns a Typed.
 func NewTyped() *Typed {
 	t := &Typed{columns: eventColumns(), one: make([]ingest.Row, 1)}

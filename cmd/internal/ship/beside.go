@@ -29,6 +29,7 @@ type SinkCloser interface {
 // A BesideConfig names the session to ship and its sink.
 type BesideConfig struct {
 	Dir, Session string
+	KeyFile      string                     // as that of Config
 	Open         func() (SinkCloser, error) // called once, by the shipper's own goroutine, which closes the sink
 	Log          *zap.Logger
 }
@@ -86,7 +87,7 @@ func (s *Beside) run(ctx context.Context, to sink.Sink) {
 	for {
 		pause := busyAgain
 		_, err := shipSession(ctx, sessionConfig{
-			dir: s.cfg.Dir, session: s.cfg.Session, over: s.over, sink: to, log: s.cfg.Log,
+			dir: s.cfg.Dir, session: s.cfg.Session, keyFile: s.cfg.KeyFile, over: s.over, sink: to, log: s.cfg.Log,
 		})
 		switch {
 		case err == nil || ctx.Err() != nil:

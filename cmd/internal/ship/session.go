@@ -6,13 +6,16 @@ import (
 
 	"auditproxy/sink"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/chain"
 
 	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
 )
 
 // A sessionConfig selects how to ship one session.
 type sessionConfig struct {
 	dir, session string
+	keyFile      string          // the host's, see chain.Config
 	over         <-chan struct{} // closed once nothing more is written; nil: ship the present records
 	again        bool            // from the start
 	atMost       int64           // bytes, after which it returns; 0: no limit
@@ -39,6 +42,10 @@ func shipSession(ctx context.Context, c sessionConfig) (more bool, err error) {
 	if err == nil {
 		err = sink.Forward(ctx, sink.ForwardConfig{
 			Session: c.session, Queue: q, Sink: c.sink, Done: c.over, GiveUp: c.atMost > 0, Sent: c.sent, Log: c.log,
+			HostKey: func() (note.Signer, error) {
+				key, _, err := chain.Key(chain.Config{Dir: c.dir, KeyFile: c.keyFile})
+				return key, err
+			},
 		})
 	}
 	return q.full, errors.Join(err, consumer.Close())

@@ -29,7 +29,7 @@ import (
 // A Config selects what to ship and where to.
 type Config struct {
 	Dir            string // the spool
-	KeyFile        string // the host's key for the evidence of recovered sessions, see chain.Config
+	KeyFile        string // the host's key, for the evidence of recovered sessions and of short records, see chain.Config
 	Sink           sink.Sink
 	Log            *zap.Logger
 	Stdout, Stderr io.Writer // for the result of Once, and for its progress
@@ -126,7 +126,7 @@ type backlog struct {
 // the first one.
 func (h *host) ship(ctx context.Context, id string, atMost int64, first func(line []byte)) (more bool, err error) {
 	more, err = shipSession(ctx, sessionConfig{
-		dir: h.cfg.Dir, session: id, again: h.again, atMost: atMost, sink: h.cfg.Sink, log: h.cfg.Log,
+		dir: h.cfg.Dir, session: id, keyFile: h.cfg.KeyFile, again: h.again, atMost: atMost, sink: h.cfg.Sink, log: h.cfg.Log,
 		read:    h.progress.Add,
 		first:   first,
 		damaged: func() { h.aside.Add(1) },

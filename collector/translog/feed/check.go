@@ -113,7 +113,7 @@ func (c *checker) learn(ctx context.Context, s *session, id string) error {
 		return nil
 	}
 	if start, err := evidence.ReadSession(&r); err == nil && s.know(&start) == nil { // else it is found where the start itself is looked at
-		s.start = evidence.Leaf([]byte(raw))
+		s.start = evidence.StartLeaf([]byte(raw), &start)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func entryOf(r *audit.Record, line []byte) (evidence.Entry, bool) {
 	if err != nil {
 		return evidence.Entry{}, false
 	}
-	e := evidence.Entry{Origin: s.Origin, HostKey: s.HostKey, HostSeq: s.HostSeq, Leaf: evidence.Leaf(line)}
+	e := evidence.Entry{Origin: s.Origin, HostKey: s.HostKey, HostSeq: s.HostSeq, Leaf: evidence.StartLeaf(line, &s)}
 	if len(e.Bytes()) > tiles.MaxEntry {
 		return e, false
 	}

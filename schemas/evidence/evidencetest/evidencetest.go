@@ -250,6 +250,22 @@ func (s *Session) Sign(lines ...[]byte) []byte {
 	return signed
 }
 
+// Short returns the session with a short record in place of that one, which Kafka refused,
+// signed with a host's key.
+func (s *Session) Short(seq int, by *Host) *Session {
+	c := s.Clone()
+	r, err := audit.Parse(bytes.Clone(s.Lines[seq]))
+	if err != nil {
+		panic(err)
+	}
+	r.Args, r.Proxy, r.Anomalies = "", "", []string{"undeliverable"}
+	if err := evidence.SignStandIn(&r, evidence.Leaf(s.Lines[seq]), by.signer); err != nil {
+		panic(err)
+	}
+	c.Lines[seq] = bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))
+	return c
+}
+
 // Start returns the entry of a log about a session's start.
 func (s *Session) Start() evidence.Entry {
 	return evidence.Entry{Origin: s.start.Origin, HostKey: s.start.HostKey, HostSeq: s.start.HostSeq, Leaf: evidence.Leaf(s.Lines[0])}

@@ -39,7 +39,7 @@ func keep(s *Session, one func(hostKey) *hostKey) *ended {
 	if p := b.evidence.Previous; p != nil {
 		e.follows, e.previous, e.leafOf = true, packID(p.SessionID), p.Leaf
 	}
-	odd := len(s.starts) > 1 || len(s.bare) > 0 || len(s.finds.list) > 0 || s.why != "" || s.dropped > 0 || s.erased > 0 || s.about.Gone
+	odd := len(s.starts) > 1 || len(s.bare) > 0 || len(s.finds.list) > 0 || s.why != "" || s.dropped > 0 || s.erased > 0 || len(s.short) > 0 || s.about.Gone
 	if !odd && s.closed >= 0 && s.verified() == s.records {
 		e.session = nil
 	}

@@ -45,6 +45,12 @@ func (s *Session) result(trusted map[string]bool) Result {
 	default:
 		r.State = OK
 	}
+	if short := s.shortNote(); short != "" && (r.State == OK || r.State == Erased || r.State == Incomplete) {
+		if r.Note != "" {
+			short += "; " + r.Note
+		}
+		r.State, r.Note, r.Unclear = Incomplete, short, true
+	}
 	return r
 }
 
@@ -104,6 +110,23 @@ func (s *Session) startProblem() string {
 		return b.err.Error()
 	}
 	return ""
+}
+
+// shortNote says which records have a short one in their place, "" for none.
+func (s *Session) shortNote() string {
+	n := int64(len(s.short)) + s.moreShort
+	if n == 0 {
+		return ""
+	}
+	first := ^uint64(0)
+	for seq := range s.short {
+		first = min(first, seq)
+	}
+	others := ""
+	if n > 1 {
+		others = fmt.Sprintf(", and %s", count(n-1, "other"))
+	}
+	return fmt.Sprintf("seq %d%s: Kafka refused the whole record, and its host signed the short one in its place", first, others)
 }
 
 func count(n int64, noun string) string {

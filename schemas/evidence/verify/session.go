@@ -36,6 +36,7 @@ func (s *Session) Add(row Row) {
 		s.find(finding{Finding: Finding{What: Edited, Seq: h.seq, To: h.seq},
 			about: strings.TrimSuffix(describe(row.Line), ", ") + "; columns that differ from the record: " + strings.Join(row.Differs, ", ")})
 	}
+	row.standsFor, row.short = s.standsFor(h, row.Line)
 	s.tame(h.seq)
 	if h.seq > s.win.next()+maxWindow/2 {
 		s.wild = &wildRow{h, row}
@@ -84,6 +85,7 @@ func (s *Session) place(h head, row Row) {
 	}
 	leaf := row.leaf()
 	s.count(row)
+	s.shorten(h.seq, row.short)
 	if len(s.pinned) > 0 {
 		s.pin(h.seq, row)
 	}
@@ -143,6 +145,10 @@ func (s *Session) learn(h head, row Row) *checkpoint {
 	case h.kind == audit.KindSessionEnd:
 		if r, err := audit.Parse(bytes.Clone(line)); err == nil {
 			s.endSeq, s.endTime = int64(h.seq), r.TS
+		}
+	case h.kind == audit.KindCheckpoint && row.short:
+		if r, err := audit.Parse(bytes.Clone(line)); err == nil {
+			return s.keptCheckpoint(h.seq, r.Evidence)
 		}
 	case h.kind == audit.KindCheckpoint:
 		return s.checkpoint(h.seq, line)
@@ -306,12 +312,15 @@ func (s *Session) again(h head, row Row) {
 			s.forgot = true
 		case !same:
 			s.forked(h, row.Line)
+		default:
+			s.whole(h.seq, row)
 		}
 		return
 	}
 	x := s.win.at(h.seq)
 	switch {
 	case !x.have:
+		s.shorten(h.seq, row.short)
 		x.leaf, x.have = leaf, true
 		s.all.add(h.seq, leaf)
 		if !x.damaged {
@@ -320,6 +329,7 @@ func (s *Session) again(h head, row Row) {
 				text: fmt.Sprintf("seq %d reordered: it follows seq %d: %s", h.seq, s.win.next()-1, describe(row.Line))})
 		}
 	case x.leaf == leaf:
+		s.whole(h.seq, row)
 		return
 	default:
 		for _, other := range x.others {

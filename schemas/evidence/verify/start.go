@@ -23,14 +23,15 @@ type start struct {
 
 // readStart reads the line of a session_start.
 func readStart(line []byte) start {
-	b := start{leaf: evidence.Leaf(line)}
+	var b start
 	r, err := audit.Parse(bytes.Clone(line))
-	if err != nil {
+	if err == nil {
+		b.hostName = r.Host
+		b.read(&r)
+	} else {
 		b.err = err
-		return b
 	}
-	b.hostName = r.Host
-	b.read(&r)
+	b.leaf = evidence.StartLeaf(line, &b.evidence)
 	return b
 }
 

@@ -38,11 +38,17 @@ type Row struct {
 	Evidence audit.JSON
 
 	Differs []string // the names of columns that differ from what Line says
+
+	short     bool // Line stands for another one, whose leaf is standsFor
+	standsFor evidence.Hash
 }
 
 func (row *Row) leaf() evidence.Hash {
-	if row.Line == nil {
+	switch {
+	case row.Line == nil:
 		return row.Leaf
+	case row.short:
+		return row.standsFor
 	}
 	return evidence.Leaf(row.Line)
 }
@@ -92,6 +98,8 @@ type Session struct {
 	dropped       int64 // rows without a line because they were old
 	erased        int64
 	erasedBy      string
+	short         map[uint64]bool // records of which only a short one is here, up to maxShort
+	moreShort     int64           // further ones
 	checkpoints   int64
 
 	finds findings

@@ -3,7 +3,7 @@
 // written in two versions, that every signature is by the right key, and that no
 // session of a host is missing. It never calls what it did not check "ok".
 //
-// The files, from the top: verify, chain, ended, judge, session, signature, elsewhere,
+// The files, from the top: verify, chain, ended, judge, session, short, signature, elsewhere,
 // state, window, start, config, result, head.
 package verify
 
