@@ -78,19 +78,13 @@ func existingConfigs(getenv func(string) string) []location {
 // administrator's.
 func knownConfigs(goos string, getenv func(string) string) []location {
 	home := getenv("HOME")
-	below := func(dir, name string) string {
-		if dir == "" {
-			return ""
-		}
-		return filepath.Join(dir, name)
-	}
-	config := below(home, ".config")
+	config := pathIn(home, ".config")
 	xdg := cmp.Or(getenv("XDG_CONFIG_HOME"), config)
 	data, dot, system := xdg, xdg, "/etc" // data is where desktop programs keep theirs
 	if goos == "darwin" {
-		data, dot, system = below(home, "Library/Application Support"), config, "/Library/Application Support"
+		data, dot, system = pathIn(home, "Library/Application Support"), config, "/Library/Application Support"
 	}
-	files := []location{
+	files := locations{
 		{"Claude Code", ".mcp.json"}, // of VS Code too
 		{"Cursor", ".cursor/mcp.json"},
 		{"VS Code", ".vscode/mcp.json"},
@@ -119,85 +113,99 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 		{"Kilo Code", "kilo.json"},
 		{"Kilo Code", "kilo.jsonc"},
 	}
-	add := func(client, dir string, names ...string) {
-		for _, name := range names {
-			if path := below(dir, name); path != "" {
-				files = append(files, location{client, path})
-			}
-		}
+	files.add("Claude Code", getenv("CLAUDE_CONFIG_DIR"), ".claude.json")
+	files.add("Claude Code", home, ".claude.json")
+	files.add("Cursor", home, ".cursor/mcp.json")
+	files.add("Gemini CLI", home, ".gemini/settings.json")
+	files.add("Windsurf", home, ".codeium/windsurf/mcp_config.json")
+	files.add("Zed", dot, "zed/settings.json")
+	files.add("GitHub Copilot", getenv("COPILOT_HOME"), "mcp-config.json") // in VS Code and as a command
+	files.add("GitHub Copilot", home, ".copilot/mcp-config.json")
+	for _, dir := range []string{getenv("CODEX_HOME"), pathIn(home, ".codex")} {
+		files.add("Codex", dir, "config.toml")
+		files.addAll("Codex", dir, ".config.toml") // of profiles
 	}
-	addAll := func(client, dir string, endings ...string) {
-		for _, name := range names(dir) {
-			if slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(name, ending) }) {
-				add(client, dir, name)
-			}
-		}
+	files.add("opencode", xdg, "opencode/config.json", "opencode/opencode.json", "opencode/opencode.jsonc")
+	files.add("opencode", home, ".opencode/opencode.json", ".opencode/opencode.jsonc")
+	files.add("opencode", getenv("OPENCODE_CONFIG_DIR"), "opencode.json", "opencode.jsonc")
+	files.add("opencode", getenv("OPENCODE_CONFIG"), ".")
+	files.add("Amp", config, "amp/settings.json", "amp/settings.jsonc")
+	files.add("Amp", getenv("AMP_SETTINGS_FILE"), ".")
+	files.add("Kiro", home, ".kiro/settings/mcp.json")
+	files.addAll("Kiro", ".kiro/agents", ".json")
+	files.addAll("Kiro", pathIn(home, ".kiro/agents"), ".json")
+	files.add("Amazon Q", home, ".aws/amazonq/mcp.json")
+	files.addAll("Amazon Q", ".amazonq/cli-agents", ".json")
+	files.addAll("Amazon Q", pathIn(home, ".aws/amazonq/cli-agents"), ".json")
+	files.addAll("Amazon Q", pathIn(home, ".aws/amazonq/agents"), ".json") // of its plug-ins for editors
+	files.add("Antigravity", home, ".gemini/config/mcp_config.json", ".gemini/antigravity/mcp_config.json", ".gemini/antigravity-cli/mcp_config.json")
+	files.add("Junie", home, ".junie/mcp/mcp.json")
+	files.add("Qwen Code", home, ".qwen/settings.json")
+	files.add("Crush", xdg, "crush/crush.json")
+	files.add("Crush", home, ".local/share/crush/crush.json")
+	files.add("Factory", home, ".factory/mcp.json")
+	files.add("Kilo Code", home, ".kilocode/mcp.json")
+	files.add("Kilo Code", xdg, "kilo/kilo.json", "kilo/kilo.jsonc")
+	files.add("LM Studio", home, ".lmstudio/mcp.json", ".cache/lm-studio/mcp.json")
+	files.add("goose", dot, "goose/config.yaml")
+	files.add("Continue", home, ".continue/config.yaml")
+	for _, dir := range []string{".continue/mcpServers", pathIn(home, ".continue/mcpServers")} {
+		files.addAll("Continue", dir, ".yaml", ".yml", ".json")
 	}
-	add("Claude Code", getenv("CLAUDE_CONFIG_DIR"), ".claude.json")
-	add("Claude Code", home, ".claude.json")
-	add("Cursor", home, ".cursor/mcp.json")
-	add("Gemini CLI", home, ".gemini/settings.json")
-	add("Windsurf", home, ".codeium/windsurf/mcp_config.json")
-	add("Zed", dot, "zed/settings.json")
-	add("GitHub Copilot", getenv("COPILOT_HOME"), "mcp-config.json") // in VS Code and as a command
-	add("GitHub Copilot", home, ".copilot/mcp-config.json")
-	for _, dir := range []string{getenv("CODEX_HOME"), below(home, ".codex")} {
-		add("Codex", dir, "config.toml")
-		addAll("Codex", dir, ".config.toml") // of profiles
-	}
-	add("opencode", xdg, "opencode/config.json", "opencode/opencode.json", "opencode/opencode.jsonc")
-	add("opencode", home, ".opencode/opencode.json", ".opencode/opencode.jsonc")
-	add("opencode", getenv("OPENCODE_CONFIG_DIR"), "opencode.json", "opencode.jsonc")
-	add("opencode", getenv("OPENCODE_CONFIG"), ".")
-	add("Amp", config, "amp/settings.json", "amp/settings.jsonc")
-	add("Amp", getenv("AMP_SETTINGS_FILE"), ".")
-	add("Kiro", home, ".kiro/settings/mcp.json")
-	addAll("Kiro", ".kiro/agents", ".json")
-	addAll("Kiro", below(home, ".kiro/agents"), ".json")
-	add("Amazon Q", home, ".aws/amazonq/mcp.json")
-	addAll("Amazon Q", ".amazonq/cli-agents", ".json")
-	addAll("Amazon Q", below(home, ".aws/amazonq/cli-agents"), ".json")
-	addAll("Amazon Q", below(home, ".aws/amazonq/agents"), ".json") // of its plug-ins for editors
-	add("Antigravity", home, ".gemini/config/mcp_config.json", ".gemini/antigravity/mcp_config.json", ".gemini/antigravity-cli/mcp_config.json")
-	add("Junie", home, ".junie/mcp/mcp.json")
-	add("Qwen Code", home, ".qwen/settings.json")
-	add("Crush", xdg, "crush/crush.json")
-	add("Crush", home, ".local/share/crush/crush.json")
-	add("Factory", home, ".factory/mcp.json")
-	add("Kilo Code", home, ".kilocode/mcp.json")
-	add("Kilo Code", xdg, "kilo/kilo.json", "kilo/kilo.jsonc")
-	add("LM Studio", home, ".lmstudio/mcp.json", ".cache/lm-studio/mcp.json")
-	add("goose", dot, "goose/config.yaml")
-	add("Continue", home, ".continue/config.yaml")
-	for _, dir := range []string{".continue/mcpServers", below(home, ".continue/mcpServers")} {
-		addAll("Continue", dir, ".yaml", ".yml", ".json")
-	}
-	add("Cline", getenv("CLINE_MCP_SETTINGS_PATH"), ".")
-	add("Cline", home, ".cline/data/settings/cline_mcp_settings.json")
+	files.add("Cline", getenv("CLINE_MCP_SETTINGS_PATH"), ".")
+	files.add("Cline", home, ".cline/data/settings/cline_mcp_settings.json")
 	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"} {
-		storage := below(data, editor+"/User/globalStorage")
-		add("Cline", storage, "saoudrizwan.claude-dev/settings/cline_mcp_settings.json")
-		add("Kilo Code", storage, "kilocode.kilo-code/settings/mcp_settings.json")
-		add("Roo Code", storage, "rooveterinaryinc.roo-cline/settings/mcp_settings.json")
+		storage := pathIn(data, editor+"/User/globalStorage")
+		files.add("Cline", storage, "saoudrizwan.claude-dev/settings/cline_mcp_settings.json")
+		files.add("Kilo Code", storage, "kilocode.kilo-code/settings/mcp_settings.json")
+		files.add("Roo Code", storage, "rooveterinaryinc.roo-cline/settings/mcp_settings.json")
 	}
-	add("Claude Desktop", data, "Claude/claude_desktop_config.json")
+	files.add("Claude Desktop", data, "Claude/claude_desktop_config.json")
 	for _, c := range []location{{"VS Code", "Code"}, {"VS Code Insiders", "Code - Insiders"}} {
-		user := below(data, c.path+"/User")
-		add(c.client, user, "mcp.json")
-		for _, profile := range names(below(user, "profiles")) {
-			add(c.client, user, filepath.Join("profiles", profile, "mcp.json"))
+		user := pathIn(data, c.path+"/User")
+		files.add(c.client, user, "mcp.json")
+		for _, profile := range names(pathIn(user, "profiles")) {
+			files.add(c.client, user, filepath.Join("profiles", profile, "mcp.json"))
 		}
 	}
 	if goos == "darwin" {
-		add("Claude Code", system, "ClaudeCode/managed-mcp.json")
+		files.add("Claude Code", system, "ClaudeCode/managed-mcp.json")
 	} else {
-		add("Claude Code", system, "claude-code/managed-mcp.json")
+		files.add("Claude Code", system, "claude-code/managed-mcp.json")
 	}
-	add("Codex", "/etc/codex", "config.toml", "managed_config.toml")
-	add("Crush", "/etc/crush", "crush.json")
-	add("opencode", system, "opencode/opencode.json", "opencode/opencode.jsonc")
-	add("Amp", system, "ampcode/managed-settings.json")
+	files.add("Codex", "/etc/codex", "config.toml", "managed_config.toml")
+	files.add("Crush", "/etc/crush", "crush.json")
+	files.add("opencode", system, "opencode/opencode.json", "opencode/opencode.jsonc")
+	files.add("Amp", system, "ampcode/managed-settings.json")
 	return files
+}
+
+// locations are where clients keep their configurations.
+type locations []location
+
+func (l *locations) add(client, dir string, names ...string) {
+	for _, name := range names {
+		if path := pathIn(dir, name); path != "" {
+			*l = append(*l, location{client, path})
+		}
+	}
+}
+
+// addAll adds the files in a directory with one of the endings.
+func (l *locations) addAll(client, dir string, endings ...string) {
+	for _, name := range names(dir) {
+		if slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(name, ending) }) {
+			l.add(client, dir, name)
+		}
+	}
+}
+
+// pathIn returns a name in a directory, "" if there is none.
+func pathIn(dir, name string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, name)
 }
 
 // names returns the names in a directory, which mostly is not there.
