@@ -410,7 +410,11 @@ func (j *Job) store(ctx context.Context, now time.Time, results []verify.Result,
 		for _, r := range results {
 			one := sessions[r.SessionID]
 			one.ID = r.SessionID
-			findings, err := json.Marshal(append([]verify.Finding{}, r.Findings...))
+			list := append([]verify.Finding{}, r.Findings...)
+			if r.Unclear { // for the page: the state alone does not tell it from a session that is running
+				list = append(list, verify.Finding{What: "unclear", Detail: r.Note})
+			}
+			findings, err := json.Marshal(list)
 			if err != nil {
 				return err
 			}

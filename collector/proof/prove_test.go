@@ -136,7 +136,7 @@ func TestProveFromSubtrees(t *testing.T) {
 // TestShortRecords verifies and proves records of a session of which Kafka refused two,
 // before the whole ones are here and then.
 func TestShortRecords(t *testing.T) {
-	db, _ := open(t)
+	db, dir := open(t)
 	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-3*time.Hour).Truncate(time.Second))
 	s := h.Session(evidencetest.Plan{Calls: 60, Every: 8})
 	offset := uint64(0)
@@ -185,6 +185,13 @@ func TestShortRecords(t *testing.T) {
 	}
 	insert(s.Short(6, h).Short(20, h).Lines...)
 	want("two short records", verify.Incomplete, 40)
+	job := proof.NewJob(proof.JobConfig{DB: db, Every: time.Minute, Trust: func([]string) ([]string, error) { return []string{h.Key}, nil }})
+	if found, err := job.Once(t.Context()); err != nil || found[verify.Incomplete] != 1 {
+		t.Errorf("found %v, %v", found, err)
+	}
+	f := &fixture{t: t, db: db, dir: dir}
+	f.want("SELECT state, records - verified, JSONExtractString(findings, 1, 'detail') FROM audit.verifications",
+		"incomplete\t2\tseq 6, and 1 other: Kafka refused the whole record, and its host signed the short one in its place")
 	insert(s.Lines[20])
 	want("one of the whole ones", verify.Incomplete, 20, 40)
 	insert(s.Lines[6])

@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"auditproxy/collector/store"
 )
@@ -42,6 +43,8 @@ func newProof(v store.Verification, found bool) proof {
 		p.Findings = findings(v.Findings)
 	case v.State == "ok":
 		p.Mark = mark{"✓", "verified", "ok"}
+	case v.State == "incomplete" && len(findings(v.Unclear)) > 0:
+		p.Mark, p.Why = unverified, strings.Join(findings(v.Unclear), "; ")+"."
 	case v.State == "incomplete" && v.Verified > 0:
 		p.Mark = mark{"✓", "verified so far", "ok"}
 	case v.State == "erased":

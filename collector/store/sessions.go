@@ -126,6 +126,7 @@ type Verification struct {
 	Records   uint64    `ch:"last_records"`
 	Verified  uint64    `ch:"last_verified"` // so many of them, from the first on
 	LogSize   uint64    `ch:"last_log_size"` // of the central log; 0: it was compared with none
+	Unclear   string    `ch:"last_findings"` // JSON: of an incomplete one, why it is not clear what it was
 
 	// Tampered is when it was last found to be tampered with, whatever was found
 	// since; zero: never.
@@ -141,7 +142,7 @@ func (r *Reader) Verifications(ctx context.Context, ids []string) (map[string]Ve
 	}
 	list, err := ask[Verification](ctx, r, "verifications", `
 		SELECT session_id, argMax(state, at) AS last_state, max(at) AS last_at, argMax(records, at) AS last_records, argMax(verified, at) AS last_verified,
-		       argMax(log_size, at) AS last_log_size, maxIf(at, state = 'tampered') AS tampered_at, argMaxIf(findings, at, state = 'tampered') AS tampered_findings
+		       argMax(log_size, at) AS last_log_size, argMax(findings, at) AS last_findings, maxIf(at, state = 'tampered') AS tampered_at, argMaxIf(findings, at, state = 'tampered') AS tampered_findings
 		FROM verifications WHERE session_id IN {ids:Array(String)} GROUP BY session_id`, args{"ids": ids})
 	for _, v := range list {
 		v.Tampered = zeroTime(v.Tampered)

@@ -47,7 +47,7 @@ func TestTables(t *testing.T) {
 // before.
 func testVerifications(t *testing.T, r *store.Reader, dir string) {
 	for _, row := range []string{"'a', 'tampered', '2026-11-20 09:00:00', 30, 11, '[1]', 0", "'a', 'ok', '2026-11-20 09:10:00', 31, 31, '[]', 7", "'b', 'incomplete', '2026-11-20 09:10:00', 5, 4, '[]', 0",
-		"'b', 'incomplete', '2026-11-20 09:20:00', 6, 5, '[]', 0", "'c', 'ok', '2026-11-20 09:20:00', 6, 6, '[]', 0"} {
+		"'b', 'incomplete', '2026-11-20 09:20:00', 6, 5, '[2]', 0", "'c', 'ok', '2026-11-20 09:20:00', 6, 6, '[]', 0"} {
 		chdbtest.Query(t, dir, "INSERT INTO audit.verifications (session_id, state, at, records, verified, findings, log_size) VALUES ("+row+")")
 	}
 	got, err := r.Verifications(t.Context(), []string{"a", "b", "none"})
@@ -56,8 +56,8 @@ func testVerifications(t *testing.T, r *store.Reader, dir string) {
 	}
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	want := map[string]store.Verification{
-		"a": {SessionID: "a", State: "ok", At: at.Add(10 * time.Minute), Records: 31, Verified: 31, LogSize: 7, Tampered: at, Findings: "[1]"},
-		"b": {SessionID: "b", State: "incomplete", At: at.Add(20 * time.Minute), Records: 6, Verified: 5},
+		"a": {SessionID: "a", State: "ok", At: at.Add(10 * time.Minute), Records: 31, Verified: 31, LogSize: 7, Unclear: "[]", Tampered: at, Findings: "[1]"},
+		"b": {SessionID: "b", State: "incomplete", At: at.Add(20 * time.Minute), Records: 6, Verified: 5, Unclear: "[2]"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("verifications (-want +got):\n%s", diff)

@@ -50,6 +50,7 @@ func (s *Session) result(trusted map[string]bool) Result {
 			short += "; " + r.Note
 		}
 		r.State, r.Note, r.Unclear = Incomplete, short, true
+		r.Verified = max(0, r.Verified-int64(len(s.short))-s.moreShort) // what these say is not here
 	}
 	return r
 }
