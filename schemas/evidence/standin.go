@@ -64,8 +64,14 @@ func beforeStandsFor(line []byte) ([]byte, bool) {
 	return line[:i], true
 }
 
+// IsStandIn reports whether line says that it is a stand-in, whoever signed that.
+func IsStandIn(line []byte) bool {
+	_, ok := beforeStandsFor(line)
+	return ok
+}
+
 // OpenStandIn returns the leaf of the record that line stands for, and whether it is a
-// stand-in that the host signed. It costs nothing for other lines.
+// stand-in that the host signed.
 func OpenStandIn(line []byte, host note.Verifier) (leaf Hash, ok bool) {
 	before, ok := beforeStandsFor(line)
 	if !ok || host == nil || !audit.Check(line) {
@@ -83,9 +89,11 @@ func OpenStandIn(line []byte, host note.Verifier) (leaf Hash, ok bool) {
 // StartLeaf returns the leaf of the session_start that line is or stands for, by its own
 // host's key. Whether to trust that is the caller's to know.
 func StartLeaf(line []byte, s *Session) Hash {
-	if host, err := note.NewVerifier(s.HostKey); err == nil {
-		if leaf, ok := OpenStandIn(line, host); ok {
-			return leaf
+	if IsStandIn(line) {
+		if host, err := note.NewVerifier(s.HostKey); err == nil {
+			if leaf, ok := OpenStandIn(line, host); ok {
+				return leaf
+			}
 		}
 	}
 	return Leaf(line)

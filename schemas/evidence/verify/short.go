@@ -13,6 +13,9 @@ const maxShort = 1 << 16
 // the session's host signed that. Else the line counts as it is, and is not the one that
 // was written.
 func (s *Session) standsFor(h head, line []byte) (leaf evidence.Hash, ok bool) {
+	if !evidence.IsStandIn(line) {
+		return leaf, false
+	}
 	for i := range s.starts {
 		if leaf, ok = evidence.OpenStandIn(line, s.starts[i].host); ok {
 			return leaf, ok
