@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -58,7 +57,7 @@ func (a *app) serveEngine(ctx context.Context, cfg config) error {
 	defer cancel()
 	go func() {
 		// Ends with the process: nothing can interrupt a read of standard input.
-		_, _ = io.Copy(io.Discard, a.stdin)
+		chdb.AwaitEnd(a.stdin)
 		cancel()
 		time.AfterFunc(engineEnd, func() { os.Exit(chdb.ExitFailed) })
 	}()

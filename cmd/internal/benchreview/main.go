@@ -42,7 +42,7 @@ func main() {
 func engine(dir, library string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		chdb.AwaitEnd(os.Stdin)
 		cancel()
 	}()
 	err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: library})

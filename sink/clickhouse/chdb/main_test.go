@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 func engineMain(cfg chdb.Config) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		chdb.AwaitEnd(os.Stdin)
 		cancel()
 	}()
 	err := chdb.Run(ctx, cfg)

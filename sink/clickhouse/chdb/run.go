@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -72,6 +73,26 @@ func Run(ctx context.Context, cfg Config) error {
 		keeper.close()
 	}
 	return err
+}
+
+// AwaitEnd returns when the standard input of an engine's process ends. The library makes
+// that non-blocking for moments. If the process is stopped in one of them, as with the
+// machine or its container, a read fails when it goes on; that is no end.
+func AwaitEnd(stdin io.Reader) {
+	for {
+		_, err := io.Copy(io.Discard, stdin)
+		f, ok := stdin.(*os.File)
+		if !ok || !errors.Is(err, unix.EAGAIN) {
+			return
+		}
+		c, err := f.SyscallConn()
+		if err != nil {
+			return
+		}
+		_ = c.Control(func(fd uintptr) {
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1) // the next read says what it is
+		})
+	}
 }
 
 // serve reports whether all statements have ended; a connection must not be

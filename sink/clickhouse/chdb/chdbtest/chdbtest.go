@@ -53,7 +53,7 @@ func ifEngine() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // ends with the process
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		chdb.AwaitEnd(os.Stdin)
 		cancel()
 	}()
 	err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: os.Getenv(library), Memory: memory})
