@@ -18,7 +18,7 @@
 //
 // The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
 // partition, pipeline, write, config, connect, decoded, metrics, unread,
-// waiting, ids, disk.
+// waiting, disk.
 package collector
 
 import (

@@ -234,7 +234,7 @@ func TestShorterLog(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	client := &brokers.Client{Kafka: &kafka.Client{Addr: kafka.TCP(b.Addr), Timeout: time.Minute, Transport: transport}}
 	for _, there := range []int{0, 9, 10} {
-		p := &partition{source: newTestCollector(t, newFakeStore()).source(), client: client, ids: new(topicIDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: topic, Number: 0}, next: 11}, last: 10, answered: time.Now(), turn: new(sync.Mutex)}
+		p := &partition{source: newTestCollector(t, newFakeStore()).source(), client: client, ids: new(brokers.IDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: topic, Number: 0}, next: 11}, last: 10, answered: time.Now(), turn: new(sync.Mutex)}
 		if err := b.DeleteTopic(t.Context(), topic); err != nil {
 			t.Fatal(err)
 		}
@@ -543,7 +543,7 @@ func logEnd(t *testing.T, topic string) int64 {
 // TestSkipped checks that an offset which the broker skips is a gap, and that one
 // received before is not.
 func TestSkipped(t *testing.T) {
-	p := &partition{source: newTestCollector(t, newFakeStore()).source(), ids: new(topicIDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: "t", Number: 3}, next: 5}}
+	p := &partition{source: newTestCollector(t, newFakeStore()).source(), ids: new(brokers.IDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: "t", Number: 3}, next: 5}}
 	var c chunk[partitionOffset]
 	for _, offset := range []int64{3, 4, 5, 9, 10} {
 		err := p.take(&c, &kafka.Record{Offset: offset, Key: kafka.NewBytes([]byte(testSession)), Value: kafka.NewBytes(line(1))})
@@ -562,7 +562,7 @@ func TestSkipped(t *testing.T) {
 // TestMessagesShareMemory checks that the next message does not overwrite what is
 // kept of one.
 func TestMessagesShareMemory(t *testing.T) {
-	p := &partition{source: newTestCollector(t, newFakeStore()).source(), ids: new(topicIDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: "t", Number: 3}, next: 0}}
+	p := &partition{source: newTestCollector(t, newFakeStore()).source(), ids: new(brokers.IDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: "t", Number: 3}, next: 0}}
 	var c chunk[partitionOffset]
 	messages := []struct{ key, value string }{
 		{"first", "no record"}, {testSession, string(line(1))}, {"other", "none here"}, {testSession, string(line(2))},

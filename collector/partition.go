@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"auditproxy/collector/brokers"
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
+	"auditproxy/schemas/audit"
 
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
@@ -35,7 +35,7 @@ type partition struct {
 	client *brokers.Client
 	partitionOffset
 	fetchBytes int64
-	ids        *topicIDs
+	ids        *brokers.IDs
 	old        bool   // the group's offset is of another topic that had its name
 	hadOffset  bool   // the group had an offset of it at the start
 	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
@@ -104,7 +104,7 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 	if p.jump != "" {
 		p.pass(ctx, p.takeOffset(), out)
 	}
-	if p.old || isOther(p.id, p.ids.is(p.Topic)) {
+	if p.old || brokers.IsOther(p.id, p.ids.Is(p.Topic)) {
 		c, err := p.restart(ctx)
 		p.pass(ctx, c, out)
 		if err != nil {
@@ -327,8 +327,8 @@ func (p *partition) take(c *chunk[partitionOffset], rec *kafka.Record) error {
 	}
 	p.last = -1
 	var errKey, errValue error
-	p.key, errKey = readAll(p.key[:0], rec.Key)
-	p.value, errValue = readAll(p.value[:0], rec.Value)
+	p.key, errKey = brokers.ReadAll(p.key[:0], rec.Key)
+	p.value, errValue = brokers.ReadAll(p.value[:0], rec.Value)
 	if err := errors.Join(errKey, errValue); err != nil {
 		return err
 	}
@@ -341,17 +341,6 @@ func (p *partition) take(c *chunk[partitionOffset], rec *kafka.Record) error {
 	})
 	p.last, p.next = rec.Offset, rec.Offset+1
 	return nil
-}
-
-// readAll appends b to dst and gives its memory back to the client.
-func readAll(dst []byte, b kafka.Bytes) ([]byte, error) {
-	if b == nil {
-		return dst, nil
-	}
-	n := b.Len()
-	dst = slices.Grow(dst, n)[:len(dst)+n]
-	_, err := io.ReadFull(b, dst[len(dst)-n:])
-	return dst, errors.Join(err, b.Close())
 }
 
 // closeRecord gives a record's memory back to the client.
@@ -412,7 +401,7 @@ func (p *partition) restart(ctx context.Context) (c chunk[partitionOffset], err 
 	}
 	p.gap(&c, p.next, logIsAnother)
 	p.next, p.last = first, -1
-	p.id, p.old = p.ids.is(p.Topic), false
+	p.id, p.old = p.ids.Is(p.Topic), false
 	return c, nil
 }
 
@@ -421,52 +410,49 @@ func (p *partition) restart(ctx context.Context) (c chunk[partitionOffset], err 
 func (p *partition) lookID(ctx context.Context) error {
 	ids, err := p.client.TopicIDs(ctx, []string{p.Topic})
 	if err == nil {
-		p.ids.set(p.Topic, ids[p.Topic])
+		p.ids.Set(p.Topic, ids[p.Topic])
 	}
 	return err
 }
 
-// isAnother reports whether the topic was deleted and made again: then the offsets
-// up to p.next are other records, not read yet. The log tells it by the
-// record that was read last, before the first one by the group's offset, which the
-// brokers delete with the topic. Brokers before Kafka 2.8 have no ids of topics, and of
-// others they are looked at now and then.
+// isAnother reports whether the topic was deleted and made again, or lost records and got
+// others: then the offsets up to p.next are other records, not read yet. The log tells it
+// by the record that was read last; before the first one by the one that was stored last,
+// else by the group's offset, which the brokers delete with the topic. Brokers before
+// Kafka 2.8 have no ids of topics, and of others they are looked at now and then.
 func (p *partition) isAnother(ctx context.Context) (bool, error) {
-	if p.next <= 0 || p.last < 0 && !p.hadOffset {
+	stored, known := ingest.ParseStored(p.stored)
+	at := p.last
+	switch {
+	case p.next <= 0 || at < 0 && !p.hadOffset:
 		return false, nil
+	case at < 0 && known:
+		at = int64(stored.Offset)
 	}
-	if p.last < 0 {
-		committed, err := p.client.Committed(ctx, p.Partition)
-		now, ok := committed[p.Partition]
-		return ok && now.Next < 0, err
-	}
-	answer, err := p.fetchAt(ctx, p.last, 1)
-	if errors.Is(err, kafka.OffsetOutOfRange) {
-		return false, nil // retention removed it
-	}
-	if err != nil {
-		return false, err
-	}
-	for _, b := range answer.Batches {
-		for {
-			rec, err := b.Records.ReadRecord()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return false, err
-			}
-			key, errKey := readAll(nil, rec.Key)
-			value, errValue := readAll(nil, rec.Value)
-			if err := errors.Join(errKey, errValue); err != nil {
-				return false, err
-			}
-			if rec.Offset == p.last {
-				return !bytes.Equal(key, p.key) || !bytes.Equal(value, p.value), nil
-			}
+	if at >= 0 {
+		answer, err := p.fetchAt(ctx, at, 1)
+		if errors.Is(err, kafka.OffsetOutOfRange) {
+			return false, nil // retention removed it
+		}
+		if err != nil {
+			return false, err
+		}
+		key, value, found, err := answer.Record(at)
+		switch {
+		case err != nil:
+			return false, err
+		case found && p.last >= 0:
+			return !bytes.Equal(key, p.key) || !bytes.Equal(value, p.value), nil
+		case found:
+			r, err := audit.Parse(value)
+			return err != nil || r.SessionID != stored.Session || r.Seq != stored.Seq || !r.TS.Equal(stored.TS), nil
+		case p.last >= 0:
+			return false, nil // compaction removed it
 		}
 	}
-	return false, nil // compaction removed it
+	committed, err := p.client.Committed(ctx, p.Partition)
+	now, ok := committed[p.Partition]
+	return ok && now.Next < 0, err
 }
 
 // reposition continues at the start of the log when the offset to read is not
@@ -482,7 +468,7 @@ func (p *partition) reposition(ctx context.Context) (c chunk[partitionOffset], e
 		if err := p.lookID(ctx); err != nil {
 			return c, err
 		}
-		p.id = p.ids.is(p.Topic)
+		p.id = p.ids.Is(p.Topic)
 		// All lower offsets may be other records now.
 		c.gaps = append(c.gaps, ingest.Gap{Topic: p.Topic, Partition: uint32(p.Number), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: time.Now()})
 		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.Topic), zap.Int("partition", p.Number),

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/kafka/kafkatest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 )
@@ -147,5 +149,49 @@ func TestTopicMadeAgainUnseen(t *testing.T) {
 				t.Errorf("gaps %v, want one that says that the log is another", store.gaps)
 			}
 		})
+	}
+}
+
+// TestLogTruncatedUnseen has a broker lose the last records that were read, as after the
+// election of a leader that lacks them, and get more than these before the collector starts
+// again: all of the new ones are read, and that records may be missing is a gap.
+func TestLogTruncatedUnseen(t *testing.T) {
+	topic, store, b := newTopic(t, 1), newFakeStore(), cluster.Broker(t)
+	produce(t, topic, records(1, 5)...)
+	log, err := os.Stat(b.Log(topic, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	produce(t, topic, records(6, 5)...)
+	m := join(t, store, topic, topic)
+	eventually(t, "all is committed", func() bool { return committedOffset(t, m, topic) == 10 })
+	m.leave(t)
+	b.Kill()
+	if err := os.Truncate(b.Log(topic, 0), log.Size()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the topic has a leader", func() bool {
+		conn, err := kafka.DialLeader(t.Context(), "tcp", b.Addr, topic, 0)
+		if err != nil {
+			return false
+		}
+		return conn.Close() == nil
+	})
+	if end := logEnd(t, topic); end != 5 {
+		t.Fatalf("the log ends at %d, want 5", end)
+	}
+	produce(t, topic, records(11, 20)...)
+	m = join(t, store, topic, topic)
+	eventually(t, "all is committed", func() bool { return committedOffset(t, m, topic) == 25 })
+	m.leave(t)
+	if n, _ := store.stored(); n != 30 {
+		t.Errorf("%d records are stored, want 30", n)
+	}
+	want := map[ingest.Gap]bool{{Topic: topic, From: 10, To: 10, Reason: "log is another"}: true}
+	if diff := cmp.Diff(want, store.gaps); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
 }

@@ -82,7 +82,7 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 func (c *consumer) lookIDs(ctx context.Context, topics []string) error {
 	ids, err := c.client.TopicIDs(ctx, topics)
 	for topic, id := range ids {
-		c.ids.see(topic, id)
+		c.ids.See(topic, id)
 	}
 	return err
 }
@@ -104,7 +104,7 @@ type consumer struct {
 	source
 	k         Kafka
 	client    *brokers.Client
-	ids       topicIDs
+	ids       brokers.IDs
 	committed map[brokers.Partition]int64                                                 // offsets of this process; owned by the generation that runs
 	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error)         // see Config.Reached
 	lacks     func(ctx context.Context, list []ingest.Stored) ([]bool, error)             // see Config.Lacks
@@ -169,8 +169,8 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 		return err
 	}
 	for _, r := range readers {
-		r.id, r.old, r.stored, r.jump = ids[r.Topic], false, "", ""
-		c.ids.set(r.Topic, r.id)
+		r.id, r.old, r.stored, r.jump, r.doubtful = ids[r.Topic], false, "", "", false
+		c.ids.Set(r.Topic, r.id)
 	}
 	var last []*partition
 	var stored []ingest.Stored
@@ -185,12 +185,13 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 			case r == nil || offset.Next != r.next:
 			case !offset.ByCollector:
 				doubt(r, r.next, offsetWasSet)
-			case isOther(offset.ID, r.id):
+			case brokers.IsOther(offset.ID, r.id):
 				r.old = true
 			default:
 				if s, ok := ingest.ParseStored(offset.Stored); ok {
 					s.Topic, s.Partition = r.Topic, uint32(r.Number)
 					last, stored, r.stored = append(last, r), append(stored, s), offset.Stored
+					r.doubtful = true // the log may have lost records and got others meanwhile
 				}
 			}
 		}
@@ -205,7 +206,7 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 		}
 		for i, r := range last {
 			if lacks[i] {
-				r.stored = ""
+				r.stored, r.doubtful = "", false
 				doubt(r, r.next, storeIsOlder)
 			}
 		}

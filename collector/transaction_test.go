@@ -435,7 +435,7 @@ func committedOffset(t *testing.T, m *member, topic string) int64 {
 
 // newTestPartition returns partition 0 of a topic, for one reader.
 func newTestPartition(c *Collector, topic string, from int64) *partition {
-	return &partition{source: c.source(), ids: new(topicIDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: topic}, next: from}, passed: from, last: -1, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
+	return &partition{source: c.source(), ids: new(brokers.IDs), partitionOffset: partitionOffset{Partition: brokers.Partition{Topic: topic}, next: from}, passed: from, last: -1, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
 }
 
 // TestInflatedBatch has a producer send batches of a few KB that would fill the memory

@@ -3,12 +3,12 @@
 // have, how far the group is, and what a partition has from an offset on.
 //
 // It owns what is special about these questions: offsets that a collector commits say so,
-// and of which topic they are, since another one may get its name; aborted records and
-// markers of transactions are told from others, and batches that become too large when
-// they are decompressed are replaced. It connects to brokers too, with the certificates of
-// the time.
+// and of which topic they are, since another one may get its name, which counts once it was
+// seen twice; aborted records and markers of transactions are told from others, and batches
+// that become too large when they are decompressed are replaced. It connects to brokers too,
+// with the certificates of the time.
 //
-// The files, from the top: brokers, topicid, fetch, inflate, client, dial.
+// The files, from the top: brokers, topicid, ids, fetch, inflate, client, dial.
 package brokers
 
 import (

@@ -3,7 +3,9 @@ package brokers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -96,4 +98,36 @@ func batchesOf(resp *fetchAPI.ResponsePartition) []Batch {
 		}
 	}
 	return list
+}
+
+// Record returns the key and the value of the record at an offset, if there is one.
+func (a Answer) Record(at int64) (key, value []byte, found bool, err error) {
+	for _, b := range a.Batches {
+		for {
+			rec, err := b.Records.ReadRecord()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, nil, false, err
+			}
+			key, errKey := ReadAll(nil, rec.Key)
+			value, errValue := ReadAll(nil, rec.Value)
+			if err := errors.Join(errKey, errValue); err != nil || rec.Offset == at {
+				return key, value, err == nil, err
+			}
+		}
+	}
+	return nil, nil, false, nil
+}
+
+// ReadAll appends b to dst and gives its memory back to the client.
+func ReadAll(dst []byte, b kafka.Bytes) ([]byte, error) {
+	if b == nil {
+		return dst, nil
+	}
+	n := b.Len()
+	dst = slices.Grow(dst, n)[:len(dst)+n]
+	_, err := io.ReadFull(b, dst[len(dst)-n:])
+	return dst, errors.Join(err, b.Close())
 }

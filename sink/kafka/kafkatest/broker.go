@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -116,6 +117,12 @@ func (b *Broker) Stop() error {
 		b.counter.stop()
 	}
 	return os.RemoveAll(b.dir)
+}
+
+// Log returns the file with the messages of a partition. What is cut from its end after Kill
+// is lost, as where a broker with fewer messages becomes the leader.
+func (b *Broker) Log(topic string, partition int) string {
+	return filepath.Join(b.dir, "data", fmt.Sprintf("%s-%d", topic, partition), "00000000000000000000.log")
 }
 
 // A Topic configures CreateTopic.
