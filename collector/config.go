@@ -59,6 +59,10 @@ type Config struct {
 	// one. nil: that is not reported.
 	Lacks func(ctx context.Context, list []ingest.Stored) ([]bool, error)
 
+	// Unfilled returns the gaps in topics whose records may still be in Kafka, but for what
+	// came later. nil: that they were read is not reported.
+	Unfilled func(ctx context.Context, topics []string) ([]ingest.Gap, error)
+
 	BatchRows  int           // records in one insert; zero: 50 000
 	BatchBytes int64         // memory of one batch; zero: 64 MB
 	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s

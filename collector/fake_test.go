@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
+
+	"github.com/google/uuid"
 )
 
 func TestMain(m *testing.M) {
@@ -69,6 +72,7 @@ type fakeStore struct {
 	numbers map[string]bool  // session and number of records
 	letters map[letterID]ingest.DeadLetter
 	gaps    map[ingest.Gap]bool
+	filled  map[ingest.Gap]ingest.Gap   // what the last insert of each said
 	next    map[brokers.Partition]int64 // by the first place of each record
 	nextAll map[brokers.Partition]int64 // by all places
 	inserts int                         // of rows, that succeeded
@@ -79,7 +83,7 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, numbers: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, next: map[brokers.Partition]int64{}, nextAll: map[brokers.Partition]int64{}}
+	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, numbers: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}, filled: map[ingest.Gap]ingest.Gap{}, next: map[brokers.Partition]int64{}, nextAll: map[brokers.Partition]int64{}}
 }
 
 func (s *fakeStore) fault() fault {
@@ -178,8 +182,10 @@ func (s *fakeStore) InsertGaps(_ context.Context, gaps []ingest.Gap) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range gaps {
-		g.Seen = time.Time{}
+		all := g
+		g.Seen, g.TopicID, g.ReadTo = time.Time{}, uuid.UUID{}, 0
 		s.gaps[g] = true
+		s.filled[g] = all
 		s.reach(ingest.Source{Topic: g.Topic, Partition: g.Partition}, g.To, true)
 	}
 	return nil
@@ -209,6 +215,28 @@ func (s *fakeStore) Reached(_ context.Context, places []ingest.Source) (next []u
 		next = append(next, uint64(min(reached[brokers.Partition{Topic: p.Topic, Number: int(p.Partition)}], int64(p.Offset))))
 	}
 	return next, nil
+}
+
+// Unfilled is Config.Unfilled.
+func (s *fakeStore) Unfilled(_ context.Context, topics []string) (gaps []ingest.Gap, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.filled {
+		if slices.Contains(topics, g.Topic) && (g.Reason == ingest.OffsetWasSet || g.Reason == ingest.StoreIsOlder) && g.ReadTo <= g.To {
+			gaps = append(gaps, g)
+		}
+	}
+	return gaps, nil
+}
+
+// readTo returns up to which offsets gaps were read later.
+func (s *fakeStore) readTo(gaps ...ingest.Gap) (to []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range gaps {
+		to = append(to, s.filled[g].ReadTo)
+	}
+	return to
 }
 
 // Lacks is Config.Lacks.

@@ -27,7 +27,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
 	w := newWriter(c, deadTopic)
-	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, reached: c.config.Reached, lacks: c.config.Lacks, committed: map[brokers.Partition]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
+	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, reached: c.config.Reached, lacks: c.config.Lacks, unfilled: c.config.Unfilled, fill: c.config.Store.InsertGaps, committed: map[brokers.Partition]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
 		return newPipeline(c, w, commit)
 	}}
 	return m.run(ctx)
@@ -155,7 +155,11 @@ func (c *consumer) leave(ctx context.Context, memberID string) {
 // for the inserts under way, and commits them with the generation that they
 // were read in; the brokers accept that until all members have left.
 func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
-	p := c.pipeline(func(marks []partitionOffset) error {
+	var filled []ingest.Gap
+	p := c.pipeline(func(marks []partitionOffset) (err error) {
+		if filled, err = c.fillGaps(filled, marks); err != nil {
+			return err
+		}
 		if err := c.commit(gen, marks); err != nil {
 			return err
 		}

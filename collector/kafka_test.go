@@ -17,6 +17,7 @@ import (
 	"auditproxy/sink/kafka/kafkatest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -65,11 +66,12 @@ func join(t *testing.T, store Inserter, group string, topics ...string) *member 
 	t.Helper()
 	var reached func(context.Context, []ingest.Source) ([]uint64, error)
 	var lacks func(context.Context, []ingest.Stored) ([]bool, error)
+	var unfilled func(context.Context, []string) ([]ingest.Gap, error)
 	if s, ok := store.(*fakeStore); ok {
-		reached, lacks = s.Reached, s.Lacks
+		reached, lacks, unfilled = s.Reached, s.Lacks, s.Unfilled
 	}
 	c, err := New(Config{
-		Store: store, Reached: reached, Lacks: lacks, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
+		Store: store, Reached: reached, Lacks: lacks, Unfilled: unfilled, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
 		Kafka: Kafka{Brokers: []string{cluster.Broker(t).Addr}, Group: group, Topics: topics},
 	})
 	if err != nil {
@@ -467,9 +469,73 @@ func TestOffsetWasSet(t *testing.T) {
 	produce(t, topic, records(11, 1)...)
 	run(6)
 	check("committed by a collector", first, second)
-	setOffset(t, topic, 3)
-	run(9)
-	check("set back", first, second)
+	for i, want := range [][]uint64{{0, 8}, {0, 8}, {2, 8}} { // what lacks its first record was not read
+		to := []int64{3, 1, 0}[i]
+		setOffset(t, topic, to)
+		run(9 + i)
+		check("set back", first, second)
+		if got := store.readTo(first, second); !slices.Equal(got, want) {
+			t.Errorf("set back to %d: the gaps were read up to %d, want %d", to, got, want)
+		}
+	}
+}
+
+// TestGapFillsInParts reads what a gap lacks in parts: only what was read from its begin on
+// counts, whether or not another generation read it, and nothing of another topic.
+func TestGapFillsInParts(t *testing.T) {
+	id := brokers.TopicID{1}
+	gap := ingest.Gap{Topic: "t", From: 10, To: 29, TopicID: uuid.UUID(id)}
+	for _, tt := range []struct {
+		read, reads, left uint64 // how far it was read before; 0: not
+		from, next        int64
+	}{
+		{0, 0, 0, 0, 10},
+		{0, 11, 11, 0, 11},
+		{0, 15, 15, 10, 15},
+		{0, 0, 0, 11, 30},
+		{15, 20, 20, 15, 20},
+		{15, 0, 15, 16, 30},
+		{15, 0, 15, 0, 15},
+		{15, 30, 0, 15, 30},
+		{0, 30, 0, 5, 100},
+	} {
+		p := partition{partitionOffset: partitionOffset{next: tt.next, id: id}}
+		g := gap
+		g.ReadTo = tt.read
+		p.unfilled = []ingest.Gap{g}
+		p.fill(tt.from)
+		var reads uint64
+		if len(p.filled) > 0 {
+			reads = p.filled[0].ReadTo
+		}
+		if len(p.unfilled) > 0 != (reads <= gap.To) || reads != tt.reads || len(p.unfilled) > 0 && p.unfilled[0].ReadTo != tt.left {
+			t.Errorf("read before up to %d, now from %d to %d: up to %d, and %v is left, want up to %d", tt.read, tt.from, tt.next, reads, p.unfilled, tt.reads)
+		}
+	}
+	store := newFakeStore()
+	var fails bool
+	c := consumer{source: newTestCollector(t, store).source(), fill: func(ctx context.Context, gaps []ingest.Gap) error {
+		if fails {
+			return errStore
+		}
+		return store.InsertGaps(ctx, gaps)
+	}}
+	mark := func(to uint64) partitionOffset {
+		g := gap
+		g.ReadTo = to
+		return partitionOffset{filled: []ingest.Gap{g}}
+	}
+	fails = true
+	left, err := c.fillGaps(nil, []partitionOffset{mark(15), mark(30)})
+	if err == nil || len(left) != 1 || left[0].ReadTo != 30 {
+		t.Errorf("with a store that fails: %v is left, %v, want all that was read and an error", left, err)
+	}
+	fails = false
+	left, err = c.fillGaps(left, nil)
+	gap.TopicID = uuid.UUID{}
+	if got := store.readTo(gap); err != nil || len(left) > 0 || got[0] != 30 {
+		t.Errorf("later: read up to %d, %v is left, %v, want it stored", got, left, err)
+	}
 }
 
 // TestStoreIsOlder has a collector start with a store that was restored from a backup: what
@@ -505,6 +571,11 @@ func TestStoreIsOlder(t *testing.T) {
 	}
 	setOffset(t, topic, 5)
 	run(backup, 8)
+	for g := range want {
+		if got := backup.readTo(g); got[0] != g.To+1 {
+			t.Errorf("after the remedy, the gap was read up to %d, want all of it", got)
+		}
+	}
 	if diff := cmp.Diff(want, backup.gaps); diff != "" {
 		t.Errorf("after the remedy, gaps (-want +got):\n%s", diff)
 	}

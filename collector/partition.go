@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 
+	"github.com/google/uuid"
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
 )
@@ -26,7 +28,8 @@ type partitionOffset struct {
 	next int64
 	id   brokers.TopicID // of the topic that next is of
 
-	stored string // the last record before it, see ingest.StoredText; "": not known
+	stored string       // the last record before it, see ingest.StoredText; "": not known
+	filled []ingest.Gap // what came later of gaps in the store, since the mark before
 }
 
 // A partition is read by one goroutine, which owns it.
@@ -36,15 +39,16 @@ type partition struct {
 	partitionOffset
 	fetchBytes int64
 	ids        *brokers.IDs
-	old        bool   // the group's offset is of another topic that had its name
-	hadOffset  bool   // the group had an offset of it at the start
-	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
-	jump       string // the reason of the gap before the group's offset; "": none
-	reached    int64  // offset behind the last record that the store has, before the one that was set or of all if the group has none
-	passed     int64  // next of the last chunk that the pipeline has
-	rows       int    // of the last chunk
-	key, value []byte // of the current message
-	last       int64  // offset of the current message; -1: none was read
+	old        bool         // the group's offset is of another topic that had its name
+	hadOffset  bool         // the group had an offset of it at the start
+	forgotten  int64        // the offset that it had when this process last committed one, and has no more; 0: none
+	jump       string       // the reason of the gap before the group's offset; "": none
+	unfilled   []ingest.Gap // gaps in the store whose records are still in the log
+	reached    int64        // offset behind the last record that the store has, before the one that was set or of all if the group has none
+	passed     int64        // next of the last chunk that the pipeline has
+	rows       int          // of the last chunk
+	key, value []byte       // of the current message
+	last       int64        // offset of the current message; -1: none was read
 
 	doubtful bool      // the log may be another one now, see isAnother
 	answered time.Time // the last answer came; zero: none
@@ -149,7 +153,7 @@ func (p *partition) pass(ctx context.Context, c chunk[partitionOffset], out chan
 	c.mark = p.partitionOffset
 	select {
 	case out <- c:
-		p.passed = p.next
+		p.passed, p.filled = p.next, nil
 	case <-ctx.Done():
 	}
 }
@@ -165,10 +169,10 @@ func (p *partition) begin(ctx context.Context) (c chunk[partitionOffset], err er
 	switch {
 	case p.forgotten > 0:
 		p.next = p.forgotten
-		p.gap(&c, p.next, logIsAnother)
+		p.gap(&c, p.next, ingest.LogIsAnother)
 	case p.reached > end:
 		p.next = p.reached
-		p.gap(&c, p.next, logIsAnother)
+		p.gap(&c, p.next, ingest.LogIsAnother)
 	case p.reached > 0 && p.reached < first:
 		p.next = p.reached
 		p.gap(&c, first-1, "removed")
@@ -176,13 +180,6 @@ func (p *partition) begin(ctx context.Context) (c chunk[partitionOffset], err er
 	p.next, p.passed = first, -1
 	return c, nil
 }
-
-// offsetWasSet is the reason of the gap before an offset that another program set.
-const offsetWasSet = "offset was set"
-
-// storeIsOlder is the reason of the gap in a store that lacks the last record before the
-// group's offset, as one that was restored from a backup.
-const storeIsOlder = "store is older"
 
 // takeOffset goes on at an offset before which the store may lack records. These are a
 // gap. The offset is committed in any case, so that the next generation need not ask again.
@@ -239,9 +236,22 @@ func (p *partition) decode(ctx context.Context, answer brokers.Answer) (c chunk[
 	if p.rows = len(c.rows); p.rows > 0 {
 		p.stored = ingest.StoredText(&c.rows[p.rows-1])
 	}
+	p.fill(from)
 	p.position.Store(p.next)
 	p.lags(answer.End - p.next)
 	return c, err
+}
+
+// fill notes which gaps in the store lack less since an offset: the group's was set back.
+func (p *partition) fill(from int64) {
+	for i := range p.unfilled {
+		g := &p.unfilled[i]
+		if begin := int64(max(g.From, g.ReadTo)); from <= begin && begin < p.next {
+			g.ReadTo = min(uint64(p.next), g.To+1)
+			p.filled = append(p.filled, *g)
+		}
+	}
+	p.unfilled = slices.DeleteFunc(p.unfilled, func(g ingest.Gap) bool { return g.ReadTo > g.To })
 }
 
 // fetchNext returns how much to fetch after an answer to a fetch of some bytes that
@@ -357,15 +367,11 @@ func closeRecord(rec *kafka.Record) error {
 // gap records that the offsets from p.next to last were never received.
 func (p *partition) gap(c *chunk[partitionOffset], last int64, reason string) {
 	c.gaps = append(c.gaps, ingest.Gap{
-		Topic: p.Topic, Partition: uint32(p.Number), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: time.Now(),
+		Topic: p.Topic, Partition: uint32(p.Number), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: time.Now(), TopicID: uuid.UUID(p.id),
 	})
 	p.log.Error("records are missing", zap.String("topic", p.Topic), zap.Int("partition", p.Number),
 		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
 }
-
-// logIsAnother is the reason of the gap in a topic that was deleted and made again.
-// How many records the old one had from its offset on is unknown.
-const logIsAnother = "log is another"
 
 // leaveOld continues at the start of the log if it is another one, or a shorter one: that
 // may be longer than the old one at the next fetch.
@@ -399,8 +405,8 @@ func (p *partition) restart(ctx context.Context) (c chunk[partitionOffset], err 
 	if err != nil {
 		return c, err
 	}
-	p.gap(&c, p.next, logIsAnother)
-	p.next, p.last = first, -1
+	p.gap(&c, p.next, ingest.LogIsAnother)
+	p.next, p.last, p.unfilled = first, -1, nil
 	p.id, p.old = p.ids.Is(p.Topic), false
 	return c, nil
 }
@@ -469,8 +475,8 @@ func (p *partition) reposition(ctx context.Context) (c chunk[partitionOffset], e
 			return c, err
 		}
 		p.id = p.ids.Is(p.Topic)
-		// All lower offsets may be other records now.
-		c.gaps = append(c.gaps, ingest.Gap{Topic: p.Topic, Partition: uint32(p.Number), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: time.Now()})
+		p.unfilled = nil // all lower offsets may be other records now
+		c.gaps = append(c.gaps, ingest.Gap{Topic: p.Topic, Partition: uint32(p.Number), From: uint64(end), To: uint64(p.next - 1), Reason: ingest.LogIsShorter, Seen: time.Now(), TopicID: uuid.UUID(p.id)})
 		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.Topic), zap.Int("partition", p.Number),
 			zap.Int64("end", end), zap.Int64("read", p.next))
 	default:

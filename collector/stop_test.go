@@ -152,6 +152,31 @@ func TestTopicMadeAgainUnseen(t *testing.T) {
 	}
 }
 
+// TestRemovedWhileReading has retention remove records while their reader waits for the store.
+func TestRemovedWhileReading(t *testing.T) {
+	topic, store := newTopic(t, 1), &heldStore{fakeStore: newFakeStore()}
+	store.gate.Lock()
+	m := join(t, store, topic, topic)
+	for n := range int32(2) {
+		produce(t, topic, records(int(n)+1, 1)...)
+		eventually(t, "an insert is under way", func() bool { return store.waiting.Load() == n+1 })
+	}
+	produce(t, topic, records(3, 1)...) // for it the reader waits
+	eventually(t, "it is read", func() bool { return m.metrics.waiting.total() == 0 })
+	produce(t, topic, records(4, 100)...)
+	deleteRecords(t, topic, 50)
+	store.gate.Unlock()
+	eventually(t, "all that is left is committed", func() bool { return committedOffset(t, m, topic) == 103 })
+	m.leave(t)
+	want := map[ingest.Gap]bool{{Topic: topic, From: 3, To: 49, Reason: "removed"}: true}
+	if diff := cmp.Diff(want, store.gaps); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+	if n, _ := store.stored(); n != 3+53 {
+		t.Errorf("%d records are stored, want 56", n)
+	}
+}
+
 // TestLogTruncatedUnseen has a broker lose the last records that were read, as after the
 // election of a leader that lacks them, and get more than these before the collector starts
 // again: all of the new ones are read, and that records may be missing is a gap.

@@ -105,12 +105,37 @@ type consumer struct {
 	k         Kafka
 	client    *brokers.Client
 	ids       brokers.IDs
-	committed map[brokers.Partition]int64                                                 // offsets of this process; owned by the generation that runs
-	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error)         // see Config.Reached
-	lacks     func(ctx context.Context, list []ingest.Stored) ([]bool, error)             // see Config.Lacks
+	committed map[brokers.Partition]int64                                         // offsets of this process; owned by the generation that runs
+	reached   func(ctx context.Context, places []ingest.Source) ([]uint64, error) // see Config.Reached
+	lacks     func(ctx context.Context, list []ingest.Stored) ([]bool, error)     // see Config.Lacks
+	unfilled  func(ctx context.Context, topics []string) ([]ingest.Gap, error)    // see Config.Unfilled
+	fill      func(ctx context.Context, gaps []ingest.Gap) error
 	missing   *health                                                                     // the topics that do not exist, and partitions that no member has
 	rejoined  time.Time                                                                   // the group was joined again because of these; owned by watchTopics
 	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
+}
+
+// fillGaps stores what came later of gaps, before it is committed: after that it is not
+// read again. gaps are those that are not stored yet.
+func (c *consumer) fillGaps(gaps []ingest.Gap, marks []partitionOffset) (left []ingest.Gap, err error) {
+	for _, m := range marks {
+		for _, g := range m.filled {
+			gaps = slices.DeleteFunc(gaps, func(old ingest.Gap) bool { old.ReadTo = g.ReadTo; return old == g })
+			gaps = append(gaps, g)
+		}
+	}
+	if len(gaps) == 0 {
+		return nil, nil
+	}
+	if err := c.fill(context.Background(), gaps); err != nil { // also while the collector stops
+		return gaps, err
+	}
+	for _, g := range gaps {
+		if g.ReadTo > g.To {
+			c.log.Info("missing records were read", zap.String("topic", g.Topic), zap.Uint32("partition", g.Partition), zap.Uint64("from", g.From), zap.Uint64("to", g.To))
+		}
+	}
+	return nil, nil
 }
 
 // commit commits the last of marks of each partition as the member of a generation.
@@ -164,11 +189,21 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 		}
 	}
 	slices.Sort(topics)
-	ids, err := c.client.TopicIDs(ctx, slices.Compact(topics))
+	topics = slices.Compact(topics)
+	ids, err := c.client.TopicIDs(ctx, topics)
 	if err != nil {
 		return err
 	}
+	var gaps []ingest.Gap
+	if c.unfilled != nil && len(topics) > 0 {
+		if gaps, err = c.unfilled(ctx, topics); err != nil {
+			return err
+		}
+	}
 	for _, r := range readers {
+		r.unfilled = slices.DeleteFunc(slices.Clone(gaps), func(g ingest.Gap) bool {
+			return g.Topic != r.Topic || int(g.Partition) != r.Number || brokers.TopicID(g.TopicID) != ids[r.Topic]
+		})
 		r.id, r.old, r.stored, r.jump, r.doubtful = ids[r.Topic], false, "", "", false
 		c.ids.Set(r.Topic, r.id)
 	}
@@ -184,7 +219,7 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 			switch {
 			case r == nil || offset.Next != r.next:
 			case !offset.ByCollector:
-				doubt(r, r.next, offsetWasSet)
+				doubt(r, r.next, ingest.OffsetWasSet)
 			case brokers.IsOther(offset.ID, r.id):
 				r.old = true
 			default:
@@ -207,7 +242,7 @@ func (c *consumer) compareOffsets(ctx context.Context, readers []*partition) err
 		for i, r := range last {
 			if lacks[i] {
 				r.stored, r.doubtful = "", false
-				doubt(r, r.next, storeIsOlder)
+				doubt(r, r.next, ingest.StoreIsOlder)
 			}
 		}
 	}

@@ -18,7 +18,8 @@ import (
 )
 
 // TestRestoredBackup puts a copy of the local store back beside newer offsets of Kafka:
-// the collector reports what it lacks, and without that nothing.
+// the collector reports what it lacks, and without that nothing; and that it was read once
+// the offsets are set back.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t, kafkatest.Config{})
@@ -47,7 +48,7 @@ func TestRestoredBackup(t *testing.T) {
 		p := h.collect(t, "--kafka-brokers", b.Addr, "--batch-wait", "20ms")
 		eventually(t, "the last record is stored", h.counts(t, "SELECT max(kafka_offset) + 1 FROM audit.events", calls))
 		eventually(t, fmt.Sprintf("the gaps are %q", gaps), func() bool {
-			return slices.Equal(h.ask(t, "SELECT concat(toString(from_offset), '-', toString(to_offset), '-', replaceAll(reason, ' ', '-')) FROM audit.gaps FINAL"), gaps)
+			return slices.Equal(h.ask(t, "SELECT concat(toString(from_offset), '-', toString(to_offset), '-', replaceAll(reason, ' ', '-'), '-', toString(read_to)) FROM audit.gaps FINAL"), gaps)
 		})
 		if code := p.end(syscall.SIGTERM); code != 0 {
 			t.Errorf("exit code %d", code)
@@ -68,7 +69,17 @@ func TestRestoredBackup(t *testing.T) {
 	collect(5)
 	collect(1)
 	copied(backup, local)
-	const lost = "5-10-store-is-older"
-	collect(1, lost)
-	collect(1, lost)
+	const lost = "5-10-store-is-older-"
+	collect(1, lost+"0")
+	collect(1, lost+"0")
+	eventually(t, "the group's offset is set back", func() bool {
+		transport := &kafka.Transport{}
+		defer transport.CloseIdleConnections()
+		client := kafka.Client{Addr: kafka.TCP(b.Addr), Transport: transport}
+		resp, err := client.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{
+			GroupID: "auditcollector", GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{chainTopic: {{Offset: 5}}},
+		})
+		return err == nil && resp.Topics[chainTopic][0].Error == nil
+	})
+	collect(1, lost+"11")
 }

@@ -13,6 +13,7 @@ import (
 
 	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
@@ -79,9 +80,21 @@ func (h *history) session(age time.Duration) {
 	}
 }
 
-// skipped adds offsets that a collector found, a time ago, not to have been read.
-func (h *history) skipped(age time.Duration) {
-	h.statements = append(h.statements, fmt.Sprintf("INSERT INTO audit.gaps VALUES (fromUnixTimestamp64Milli(%d), 't', 1, 5, 9, '', 'offset was set')", h.now.Add(-age).UnixMilli()))
+// skipped adds offsets that a collector found, a time ago, not to have been read, of which
+// those up to one were read later.
+func (h *history) skipped(age time.Duration, from, readTo int) {
+	h.statements = append(h.statements, fmt.Sprintf("INSERT INTO audit.gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, reason, read_to) VALUES (fromUnixTimestamp64Milli(%d), 't', 1, %d, %d, 'offset was set', %d)",
+		h.now.Add(-age).UnixMilli(), from, from+4, readTo))
+}
+
+// neverRead returns how many gaps and offsets that were never read the page shows of a day.
+func neverRead(t *testing.T, r *store.Reader, now time.Time) [2]uint64 {
+	t.Helper()
+	seen, err := r.Attention(t.Context(), store.Window{From: now.Add(-day), To: now.Add(hour)})
+	if err != nil || seen.Offsets == nil {
+		t.Fatal(err, seen.Failed)
+	}
+	return [2]uint64{seen.Offsets.Gaps, seen.Offsets.Missing}
 }
 
 // verified adds what a verification of a time ago found.
@@ -206,8 +219,11 @@ var scheduled = []struct {
 	{"sequence-gap", "and a record that just came has the highest", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour); h.add(time.Second, number(math.MaxUint64)) }},
 	{"sequence-gap", "none is missing, and a record that just came has the highest", 0, func(h *history) { h.many(2, hour); h.add(time.Second, number(math.MaxUint64)) }},
 	{"sequence-gap", "it may still come", 0, func(h *history) { h.add(hour); h.seq++; h.add(time.Second) }},
-	{"records-not-read", "an offset was set", 1, func(h *history) { h.skipped(time.Hour) }},
-	{"records-not-read", "weeks ago", 0, func(h *history) { h.skipped(14 * day) }},
+	{"records-not-read", "an offset was set", 1, func(h *history) { h.skipped(time.Hour, 5, 0) }},
+	{"records-not-read", "a part was read later", 1, func(h *history) { h.skipped(time.Hour, 5, 8) }},
+	{"records-not-read", "one of two was read later", 1, func(h *history) { h.skipped(time.Hour, 5, 10); h.skipped(3*hour, 15, 0) }},
+	{"records-not-read", "all was read later", 0, func(h *history) { h.skipped(time.Hour, 5, 10) }},
+	{"records-not-read", "weeks ago", 0, func(h *history) { h.skipped(14*day, 5, 0) }},
 	{"records-tampered", "found an hour ago, and in order since", 1, func(h *history) {
 		h.verified("tampered", hour, `[{"what":"edited","seq":3}]`)
 		h.verified("ok", minute, "[]")
@@ -612,6 +628,55 @@ func TestScheduledRules(t *testing.T) {
 			}
 			if told != step.want {
 				t.Errorf("step %d: told %q, want %q", i, told, step.want)
+			}
+		}
+	})
+	t.Run("offsets that are read later", func(t *testing.T) {
+		forget(t)
+		past := history{t: t, now: time.Now().UTC().Truncate(time.Hour)}
+		for i, step := range []struct {
+			age          time.Duration
+			from, readTo int
+			want         string
+			page         [2]uint64 // gaps and offsets
+		}{
+			{3*hour + 20*minute, 5, 0, `{"because":"offset was set","from_offset":5,"kafka_partition":1,"kafka_topic":"t","to_offset":9}`, [2]uint64{1, 5}},
+			{3*hour + 10*minute, 15, 0, "", [2]uint64{2, 10}}, // in the same hour
+			{3*hour + 20*minute, 5, 8, "", [2]uint64{2, 7}},
+			{hour, 25, 0, `{"because":"offset was set","from_offset":8,"kafka_partition":1,"kafka_topic":"t","to_offset":29}`, [2]uint64{3, 12}},
+			{hour, 25, 30, "", [2]uint64{2, 7}},
+			{3*hour + 10*minute, 15, 20, "", [2]uint64{1, 2}},
+			{3*hour + 20*minute, 5, 10, `{"because":"offset was set","from_offset":0,"kafka_partition":1,"kafka_topic":"t","to_offset":0} closes`, [2]uint64{}},
+			{30 * minute, 35, 0, `{"because":"offset was set","from_offset":35,"kafka_partition":1,"kafka_topic":"t","to_offset":39}`, [2]uint64{1, 5}},
+		} {
+			past.statements = nil
+			past.skipped(step.age, step.from, step.readTo)
+			h.exec(t, past.statements[0])
+			var found []alert.Alert
+			if err := alert.Ask(t.Context(), reader, byName["records-not-read"], time.Now().Add(-2*hour), func(a alert.Alert) error {
+				found = append(found, a)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			told := ""
+			for _, list := range [][]alert.Alert{found, found} {
+				fresh, err := store.InsertAlerts(t.Context(), list)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range fresh {
+					told += a.Details
+					if a.Closes != "" {
+						told += " closes"
+					}
+				}
+			}
+			if told != step.want {
+				t.Errorf("step %d: told %q, want %q", i, told, step.want)
+			}
+			if seen := neverRead(t, reader, past.now); seen != step.page {
+				t.Errorf("step %d: the page has %d, want %d", i, seen, step.page)
 			}
 		}
 	})

@@ -304,6 +304,7 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 		Clock:       store.DB().Clock,
 		Reached:     store.Reached,
 		Lacks:       store.Lacks,
+		Unfilled:    store.Unfilled,
 		Spools:      cfg.spoolDirs,
 		HostKey:     cfg.evidence.hostKeyFile,
 		BatchRows:   cfg.batchRows,

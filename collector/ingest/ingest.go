@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+
+	"github.com/google/uuid"
 )
 
 // SpoolTopic is the topic of records that were read from a spool. Its
@@ -72,12 +74,23 @@ type DeadLetter struct {
 	Seen   time.Time
 }
 
-// A Gap is a range of offsets that were never received.
+// A Gap is a range of offsets that were never received, as in the table gaps.
 type Gap struct {
-	Topic     string
-	Partition uint32
-	From, To  uint64 // both missing
-	Session   string // of a spool
-	Reason    string
-	Seen      time.Time
+	Topic     string    `ch:"kafka_topic"`
+	Partition uint32    `ch:"kafka_partition"`
+	From      uint64    `ch:"from_offset"`
+	To        uint64    `ch:"to_offset"`  // the last one that is missing
+	Session   string    `ch:"session_id"` // of a spool
+	Reason    string    `ch:"reason"`
+	Seen      time.Time `ch:"seen_at"`
+	TopicID   uuid.UUID `ch:"topic_id"` // zero: not known
+	ReadTo    uint64    `ch:"read_to"`  // records from From up to this offset came later; 0: none did
 }
+
+// The reasons of gaps in Kafka that a store decides by.
+const (
+	OffsetWasSet = "offset was set" // by another program, behind records that were not read
+	StoreIsOlder = "store is older" // it lacks the last record before the group's offset, as one that was restored from a backup
+	LogIsAnother = "log is another" // the topic was deleted and made again; how many records the old one had is unknown
+	LogIsShorter = "log is shorter" // than what was read
+)

@@ -112,8 +112,8 @@ func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 		}},
 		{PartOffsets, func() (err error) {
 			at.Offsets, err = askIfAllowed[Offsets](ctx, r, "gaps", `
-				SELECT count() AS gaps, sum(toUInt64(to_offset - from_offset + 1)) AS missing FROM gaps FINAL
-				WHERE seen_at >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND seen_at < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`, micro)
+				SELECT count() AS gaps, sum(toUInt64(to_offset - greatest(from_offset, read_to) + 1)) AS missing FROM gaps FINAL
+				WHERE read_to <= to_offset AND seen_at >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND seen_at < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`, micro)
 			return err
 		}},
 		{PartLetters, func() (err error) {

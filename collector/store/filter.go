@@ -3,10 +3,10 @@ package store
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"auditproxy/collector/store/word"
 )
 
 // A Filter selects records; zero values select all calls.
@@ -101,17 +101,17 @@ func (f Filter) where() (string, args) {
 		conditions = append(conditions, "(kind = 'anomaly' OR notEmpty(anomalies))")
 	}
 	if f.Text != "" {
-		words := tokens(f.Text)
+		words := word.Of(f.Text)
 		if len(words) == 0 { // a text without any word matches no arguments
 			conditions = append(conditions, "false")
 		}
-		for i, word := range words {
+		for i, w := range words {
 			// Arguments are JSON, whose escape for a line feed makes one word of its
 			// letter and the word after it. The index has both, and finds the records
 			// that may have the word; the text decides.
 			token, tokens, escaped := fmt.Sprintf("word%d", i), fmt.Sprintf("words%d", i), fmt.Sprintf("escaped%d", i)
-			and(fmt.Sprintf("hasAnyTokens(args, {%s:Array(String)})", tokens), tokens, glued(word))
-			a[token], a[escaped] = []string{word}, afterEscape(word)
+			and(fmt.Sprintf("hasAnyTokens(args, {%s:Array(String)})", tokens), tokens, word.Glued(w))
+			a[token], a[escaped] = []string{w}, word.AfterEscape(w)
 			conditions = append(conditions, fmt.Sprintf("(hasAllTokens(args, {%s:Array(String)}) OR match(args, {%s:String}))", token, escaped))
 		}
 	}
@@ -121,42 +121,8 @@ func (f Filter) where() (string, args) {
 	return strings.Join(conditions, " AND "), a
 }
 
-// escapes are the letters of JSON's escapes for white space and the like.
-const escapes = "bfnrt"
-
-// glued returns the words of the index that may end with word.
-func glued(word string) []string {
-	words := []string{word}
-	for _, letter := range escapes {
-		words = append(words, string(letter)+word)
-	}
-	return words
-}
-
-// afterEscape returns a pattern of JSON in which word follows an escape.
-func afterEscape(word string) string {
-	return `(?i)(^|[^\\])(\\\\)*\\[` + escapes + `]` + regexp.QuoteMeta(word) + `([\x00-/:-@\[-\x60{-\x7f]|$)`
-}
-
 // MaxWords is the most words of Filter.Text.
 const MaxWords = 16
 
 // Words returns how many words Filter.Text has.
-func Words(text string) int { return len(tokens(text)) }
-
-// tokens cuts text as the index on args does: splitByNonAlpha ends a word at
-// every ASCII character other than a letter or digit, after lower().
-func tokens(text string) []string {
-	words := strings.FieldsFunc(strings.ToValidUTF8(text, " "), func(r rune) bool {
-		return r < utf8.RuneSelf && !('0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
-	})
-	for i, w := range words {
-		words[i] = strings.Map(func(r rune) rune { // ClickHouse's lower(), which changes ASCII only
-			if 'A' <= r && r <= 'Z' {
-				return r + 'a' - 'A'
-			}
-			return r
-		}, w)
-	}
-	return words
-}
+func Words(text string) int { return len(word.Of(text)) }

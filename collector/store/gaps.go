@@ -8,6 +8,8 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
+
+	"github.com/google/uuid"
 )
 
 // InsertGaps implements collector.Inserter.
@@ -16,12 +18,31 @@ func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
 	for _, g := range gaps {
 		sum.Write(ingest.Source{Topic: g.Topic, Partition: g.Partition, Offset: g.From}.AppendKey(nil))
 		fmt.Fprintf(sum, "%d %q", g.To, g.Session)
+		if g.ReadTo > 0 {
+			fmt.Fprintf(sum, " %d", g.ReadTo)
+		}
 	}
-	statement := "INSERT INTO " + s.db.Name() + ".gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason)"
+	statement := "INSERT INTO " + s.db.Name() + ".gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason, topic_id, read_to)"
 	err := s.db.Insert(ctx, statement, sum.Sum(nil), each(gaps, func(g ingest.Gap) []any {
-		return []any{g.Seen, g.Topic, g.Partition, g.From, g.To, g.Session, g.Reason}
+		return []any{g.Seen, g.Topic, g.Partition, g.From, g.To, g.Session, g.Reason, g.TopicID, g.ReadTo}
 	}))
 	return clickhouse.Classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
+}
+
+// Unfilled returns the gaps in topics whose records were in Kafka when they were found, but
+// for those that came later. Of a log that was cut, or of one before it, the offsets are
+// those of other records now.
+func (s *Store) Unfilled(ctx context.Context, topics []string) (gaps []ingest.Gap, err error) {
+	ctx, conn, err := s.db.Settled(ctx)
+	if err == nil {
+		limited, cancel := s.db.Limited(ctx)
+		defer cancel()
+		err = conn.Select(limited, &gaps, `SELECT * EXCEPT (reason, cut), toString(reason) AS reason
+			FROM (SELECT *, maxIf(seen_at, reason IN (?)) OVER (PARTITION BY kafka_topic, kafka_partition) AS cut FROM `+s.db.Name()+`.gaps FINAL WHERE kafka_topic IN (?))
+			WHERE reason IN (?) AND topic_id != toUUID(?) AND read_to <= to_offset AND seen_at > cut`,
+			[]string{ingest.LogIsAnother, ingest.LogIsShorter}, topics, []string{ingest.OffsetWasSet, ingest.StoreIsOlder}, uuid.UUID{}.String())
+	}
+	return gaps, clickhouse.Classify("asking for gaps", err)
 }
 
 // Reached returns, for each place in Kafka, the offset behind the last one before it of

@@ -13,6 +13,7 @@ import (
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 )
 
 func testLetters(t *testing.T, s *store.Store, dir string) {
@@ -114,6 +115,7 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 		t.Errorf("places %v: the store reached %d, want %d", places, next, want)
 	}
 	testLacks(t, s, dir, record, letters[0].Source)
+	testUnfilled(t, s)
 	full := engine(dir, chdb.Writer)
 	full.KeepFree = 1 << 60
 	limited, err := store.Open(full)
@@ -124,8 +126,40 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 	if err := limited.InsertDeadLetters(t.Context(), letters[:1]); err == nil {
 		t.Error("a dead letter is stored on a full disk")
 	}
-	chdbtest.Want(t, dir, "SELECT kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason FROM audit.gaps FINAL ORDER BY ALL",
+	chdbtest.Want(t, dir, "SELECT kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason FROM audit.gaps FINAL WHERE kafka_topic = 't' ORDER BY ALL",
 		"t\t1\t5\t8\t\tremoved", "t\t1\t5\t8\ts\tremoved", "t\t1\t5\t9\t\tremoved", "t\t1\t6\t8\t\tremoved")
+}
+
+// testUnfilled asks for gaps of which records may be read yet. A gap that was read further
+// replaces itself; of a log that was cut later, the offsets are those of others.
+func testUnfilled(t *testing.T, s *store.Store) {
+	t.Helper()
+	id := uuid.UUID{15: 1}
+	at := time.Now().UTC().Truncate(time.Millisecond)
+	gap := func(partition uint32, reason string, age time.Duration, readTo uint64) ingest.Gap {
+		return ingest.Gap{Topic: "filled", Partition: partition, From: 5, To: 9, Reason: reason, Seen: at.Add(-age), TopicID: id, ReadTo: readTo}
+	}
+	unknown := gap(7, ingest.OffsetWasSet, 0, 0)
+	unknown.TopicID = uuid.UUID{}
+	cut := gap(6, ingest.LogIsShorter, 0, 0)
+	cut.To = 20
+	for _, g := range []ingest.Gap{
+		gap(1, ingest.OffsetWasSet, 0, 0), gap(2, ingest.StoreIsOlder, 0, 0), gap(3, "removed", 0, 0), gap(4, ingest.OffsetWasSet, 0, 0), gap(4, ingest.OffsetWasSet, 0, 7),
+		gap(5, ingest.OffsetWasSet, 0, 0), gap(5, ingest.OffsetWasSet, 0, 10), gap(6, ingest.OffsetWasSet, time.Minute, 0), cut, unknown,
+	} {
+		if err := s.InsertGaps(t.Context(), []ingest.Gap{g}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Unfilled(t.Context(), []string{"filled", "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(got, func(a, b ingest.Gap) int { return int(a.Partition) - int(b.Partition) })
+	want := []ingest.Gap{gap(1, ingest.OffsetWasSet, 0, 0), gap(2, ingest.StoreIsOlder, 0, 0), gap(4, ingest.OffsetWasSet, 0, 7)}
+	if !slices.Equal(got, want) {
+		t.Errorf("gaps %v, want %v", got, want)
+	}
 }
 
 // testLacks asks for a record that is here, for others that are not, and for these when
