@@ -34,6 +34,9 @@ func ReceiversV1() []byte { return append([]byte(nil), receiversV1...) }
 //go:embed clickhouse/*.sql
 var clickhouse embed.FS
 
+//go:embed clickhouse/columns.txt
+var columns string
+
 // A Migration is one numbered change of ClickHouse's tables.
 type Migration struct {
 	Number int    // 1, 2, 3… without a hole
@@ -88,6 +91,18 @@ func ClickHouse() ([]Migration, error) {
 		list = append(list, Migration{i + 1, strings.TrimSuffix(base[len("0000_"):], ".sql"), string(text), least})
 	}
 	return list, nil
+}
+
+// A Column is a column of a table that the migrations make.
+type Column struct{ Table, Name, Type, Default string } // Default: "" or "DEFAULT …"
+
+// Columns returns the columns of all tables.
+func Columns() (list []Column) {
+	for line := range strings.Lines(columns) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		list = append(list, Column{f[0], f[1], f[2], strings.Join(f[3:], " ")})
+	}
+	return list
 }
 
 // ClickHouseUsers returns the roles, the reader's profile and the row policies.

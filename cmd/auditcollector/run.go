@@ -164,8 +164,8 @@ func (p *parts) failing() []collector.Failure {
 // tablesEvery is the time between two looks for tables that were dropped.
 const tablesEvery = 30 * time.Second
 
-// watchTables looks for tables that were dropped until ctx ends. Records are stored
-// without the view that fills one, and nothing else would say so.
+// watchTables looks for tables that were dropped or altered until ctx ends. Records are
+// stored without the view, or the column, of another table, and nothing else would say so.
 func (p *parts) watchTables(ctx context.Context, look func(context.Context) error, log *zap.Logger) {
 	told := ""
 	for wait.For(ctx, tablesEvery) == nil {
@@ -175,10 +175,10 @@ func (p *parts) watchTables(ctx context.Context, look func(context.Context) erro
 			told = ""
 			p.dropped.Store(nil)
 		case errors.Is(err, clickhouse.ErrDropped):
-			p.dropped.Store(&collector.Failure{Part: "tables that were dropped", Err: err})
+			p.dropped.Store(&collector.Failure{Part: "tables that were dropped or altered", Err: err})
 			if err.Error() != told {
 				told = err.Error()
-				log.Error("tables were dropped", zap.Error(err))
+				log.Error("tables were dropped or altered", zap.Error(err))
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func TestWatchTables(t *testing.T) {
 		if diff := cmp.Diff([]int{0, 0, 0, 1, 1, 1, 0, 0}, got); diff != "" {
 			t.Errorf("failing parts at each look (-want +got):\n%s", diff)
 		}
-		if n := logs.FilterMessage("tables were dropped").Len(); n != 1 {
+		if n := logs.FilterMessage("tables were dropped or altered").Len(); n != 1 {
 			t.Errorf("%d lines, want 1", n)
 		}
 	})

@@ -17,9 +17,9 @@ CREATE ROLE IF NOT EXISTS audit_writer ${on_cluster};
 GRANT ${on_cluster} INSERT ON ${database}.events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.dead_letters TO audit_writer;
 GRANT ${on_cluster} INSERT ON ${database}.gaps TO audit_writer;
--- It sees at its start that tables and retention are as they should be.
+-- It sees at its start, and later, that tables and retention are as they should be.
 GRANT ${on_cluster} SELECT ON ${database}.migrations TO audit_writer;
-GRANT ${on_cluster} SHOW TABLES ON ${database}.* TO audit_writer;
+GRANT ${on_cluster} SHOW TABLES, SHOW COLUMNS ON ${database}.* TO audit_writer;
 -- Alert rules read stored records, and completeness the states of sessions.
 GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operations, SELECT ON ${database}.sessions,
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps,

@@ -1,7 +1,7 @@
 // Package clickhouse keeps records in ClickHouse: numbered migrations, and
 // inserts that may be repeated.
 //
-// The files, from the top: migrate, keepfirst, servers, queue, reader,
+// The files, from the top: migrate, keepfirst, servers, altered, queue, reader,
 // clickhouse, settled, config, cluster, typed, block, columns, errors, explain.
 package clickhouse
 

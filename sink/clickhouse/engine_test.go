@@ -110,6 +110,34 @@ func testDropped(t *testing.T, s *clickhouse.DB, dir string) {
 	if _, err := s.Migrate(t.Context(), keep); err != nil {
 		t.Errorf("with both again: %v", err)
 	}
+	testAltered(t, s, dir)
+}
+
+// testAltered drops a column of a table that views fill, narrows another one, and drops one
+// of a table that statements fill. A migration names them, and passes once what it says was
+// run. A column that an administrator adds, and how values are kept, are theirs to choose.
+func testAltered(t *testing.T, s *clickhouse.DB, dir string) {
+	chdbtest.Query(t, dir, "ALTER TABLE audit.session_states ADD COLUMN mine String")
+	chdbtest.Query(t, dir, "ALTER TABLE audit.session_states MODIFY COLUMN user SimpleAggregateFunction(max, String) CODEC(ZSTD(9))")
+	chdbtest.Query(t, dir, "ALTER TABLE audit.alerts MODIFY COLUMN severity String")
+	if err := s.Dropped(t.Context()); err != nil {
+		t.Errorf("with what changes nothing: %v", err)
+	}
+	for _, change := range []string{"session_states DROP COLUMN died", "session_states MODIFY COLUMN max_seq SimpleAggregateFunction(max, UInt8)", "alerts DROP COLUMN call_no"} {
+		chdbtest.Query(t, dir, "ALTER TABLE audit."+change)
+	}
+	_, err := s.Migrate(t.Context(), keep)
+	if ingest.ClassOf(err) != ingest.Configuration || !errors.Is(err, clickhouse.ErrDropped) || !strings.Contains(err.Error(), `columns alerts.call_no, session_states.max_seq, session_states.died of database "audit" are not there`) {
+		t.Fatalf("Migrate with tables that were altered: %v", err)
+	}
+	_, remedies, _ := strings.Cut(err.Error(), ": run ")
+	for remedy := range strings.SplitSeq(remedies, "; ") {
+		chdbtest.Query(t, dir, remedy)
+	}
+	chdbtest.Query(t, dir, "ALTER TABLE audit.session_states DROP COLUMN mine")
+	if _, err := s.Migrate(t.Context(), keep); err != nil {
+		t.Errorf("with its own columns again: %v", err)
+	}
 }
 
 func testMigrate(t *testing.T, s *clickhouse.DB, dir string) {

@@ -1,13 +1,32 @@
 package clickhouse_test
 
 import (
-	"auditproxy/sink/clickhouse/chdb/chdbtest"
+	"os"
+	"strings"
 	"testing"
+
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestSchema asks the engine what holds of the tables.
 func TestSchema(t *testing.T) {
 	dir := migrated(t)
+	t.Run("its columns are listed", func(t *testing.T) {
+		const golden = "../../schemas/clickhouse/columns.txt"
+		got := strings.Join(chdbtest.QueryFormat(t, dir, "TSVRaw", `SELECT concat(table, '\t', name, '\t', type, default_kind = '' ? '' : concat('\t', default_kind, ' ', default_expression)) FROM system.columns
+			WHERE database = 'audit' AND table IN (SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree') ORDER BY table, position`), "\n") + "\n"
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if diff := cmp.Diff(string(want), got); err != nil || diff != "" {
+			t.Errorf("%v; go test ./sink/clickhouse -run TestSchema -update writes it (-want +got):\n%s", err, diff)
+		}
+	})
 	t.Run("inserts are synced", func(t *testing.T) {
 		// Every table with rows of its own syncs them, and the directory that names
 		// them, before an insert is answered; a merge is synced before its parts go.

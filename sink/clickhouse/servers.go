@@ -185,26 +185,33 @@ const (
 	dropPause = 200 * time.Millisecond
 )
 
-// ErrDropped is in an error about tables that were dropped.
+// ErrDropped is in an error about tables or columns that were dropped.
 var ErrDropped = errors.New("are not there")
 
 // Dropped returns an error with ErrDropped that names the tables and views of this program that
-// somebody dropped: no migration makes them again, since what they had is lost. It
-// knows nothing of those that this user has no right to.
+// somebody dropped, or the columns: no migration makes them again, since what they had is lost.
+// It knows nothing of those that this user has no right to.
 func (db *DB) Dropped(ctx context.Context) error {
 	const doing = "looking for tables that were dropped"
 	own, err := db.ownTables()
 	if err != nil {
 		return err
 	}
-	var dropped []string
+	var dropped, columns, remedies []string
 	for look := range dropLooks {
 		if look > 0 && wait.For(ctx, dropPause) != nil {
 			return ctx.Err()
 		}
-		if dropped, err = db.absent(ctx, maps.Clone(own)); err != nil || len(dropped) == 0 {
+		if dropped, err = db.absent(ctx, maps.Clone(own)); err == nil {
+			columns, remedies, err = db.altered(ctx)
+		}
+		if err != nil || len(dropped)+len(columns) == 0 {
 			return Classify(doing, err)
 		}
+	}
+	if len(dropped) == 0 {
+		return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: columns %s of database %q %w, or have another type; what arrives is not stored as it is: run %s", doing,
+			strings.Join(columns, ", "), db.c.Database, ErrDropped, strings.Join(remedies, "; "))}
 	}
 	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q %w: run UNDROP TABLE within minutes, restore them from a backup, "+
 		"or make them again without what they had, as docs/operations.md says", doing, strings.Join(dropped, ", "), db.c.Database, ErrDropped)}

@@ -98,6 +98,29 @@ func TestUsers(t *testing.T) {
 	if applied, err := writer.Migrate(t.Context(), keep); err != nil || len(applied.Migrations) != 0 {
 		t.Errorf("a writer's Migrate = %+v, %v, want nothing to do", applied, err)
 	}
+	root := openServer(t, clickhouse.Config{Addrs: []string{s.Addr}})
+	for _, statement := range []string{"ALTER TABLE audit.operation_states DROP COLUMN numbers", "ALTER TABLE audit.dead_letters DROP COLUMN error"} {
+		if err := root.Conn().Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := writer.Dropped(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "columns dead_letters.error, operation_states.numbers of database") {
+		t.Errorf("a writer sees what became of columns that it does not read: %v", err)
+	}
+	marks := openServer(t, clickhouse.Config{Addrs: []string{s.Addr}, User: "marks", Password: "marks"})
+	if err := marks.Dropped(t.Context()); err != nil {
+		t.Errorf("a user who sees no columns of these: %v", err)
+	}
+	_, remedies, _ := strings.Cut(err.Error(), ": run ")
+	for remedy := range strings.SplitSeq(remedies, "; ") {
+		if err := root.Conn().Exec(t.Context(), remedy); err != nil {
+			t.Errorf("%s: %v", remedy, err)
+		}
+	}
+	if err := writer.Dropped(t.Context()); err != nil {
+		t.Errorf("with its columns again: %v", err)
+	}
 	if err := writer.InsertRows(t.Context(), rows, start); err != nil {
 		t.Errorf("a writer inserts: %v", err)
 	}
