@@ -349,3 +349,10 @@ func (a *app) configured(ctx context.Context, do func(context.Context, config) e
 // shippedRules is the value in alert.rules for the rules included in this
 // program.
 const shippedRules = "shipped"
+
+// tellNotRead returns what is called when a file with secrets cannot be read again.
+func tellNotRead(log *zap.Logger) func(error) {
+	return func(err error) {
+		log.Warn("a file cannot be read again; what was read of it before counts", zap.Error(err))
+	}
+}

@@ -44,6 +44,7 @@ const engineEnd = 15 * time.Second
 
 func (a *app) serveEngine(ctx context.Context, cfg config) error {
 	log := cfg.logger(a)
+	cfg.notRead = tellNotRead(log)
 	ec, err := cfg.engine(log)
 	if err != nil {
 		return cli.ExitError{Code: cli.ExitConfig, Err: err}
@@ -78,11 +79,11 @@ func (c config) engine(log *zap.Logger) (chdb.Config, error) {
 		Log:      log,
 	}
 	if ec.Listen != "" {
-		password, err := cli.LoadPassword(c.values, "local.password")
+		password, err := cli.RenewPassword(c.values, "local.password", c.notRead)
 		if err != nil {
 			return chdb.Config{}, err
 		}
-		ec.Password = password.Reveal()
+		ec.Password = password
 	}
 	return ec, nil
 }

@@ -133,13 +133,16 @@ func (cfg config) newStream(c stream.Config, spec receivers.Spec) (*stream.Write
 	default:
 		h := spec.HTTP
 		secure, tlsErr := cfg.receiverTLS(spec, h.TLS)
-		address, addressErr := readSecret(h.URLFile)
+		address, addressErr := cli.Renew(func() (string, error) {
+			secret, err := readSecret(h.URLFile)
+			return cmp.Or(h.URL, secret), err
+		}, cfg.receiverFailed(spec), h.URLFile)
 		headers, err := renewHeaders(h.HeadersFile, cfg.receiverFailed(spec))
 		if err := errors.Join(tlsErr, addressErr, err); err != nil {
 			return nil, err
 		}
 		return stream.NewHTTP(c, stream.HTTP{
-			URL: cmp.Or(h.URL, address), Header: headers, Body: h.Body, Gzip: h.Gzip, TLS: secure,
+			URL: address, Header: headers, Body: h.Body, Gzip: h.Gzip, TLS: secure,
 			BatchBytes: int(h.BatchBytes), BatchEvents: h.BatchEvents, Timeout: h.Timeout,
 		})
 	}

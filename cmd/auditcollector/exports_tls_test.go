@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,55 @@ func TestReceiversSecretsAreReadAgain(t *testing.T) {
 				t.Errorf("Send while the file is empty: %v", err)
 			}
 		})
+	}
+}
+
+// TestAddressIsReadAgain replaces the address of a receiver, and what readers of the local
+// engine log in with. An address to which headers would be sent in clear gets nothing.
+func TestAddressIsReadAgain(t *testing.T) {
+	file, headers := filepath.Join(t.TempDir(), "secret"), filepath.Join(t.TempDir(), "headers")
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.URL.Path) }))
+	defer server.Close()
+	row := ingesttest.Row(t, ingesttest.Call(1, "pipe_pane", time.Now()), ingest.Source{})
+	records := []receiver.Record{{Row: row, Arrived: time.Now().Truncate(time.Millisecond)}}
+	write(headers, "Authorization: Bearer secret")
+	write(file, server.URL+"/old\n")
+	r := onlyReceiver(t, withReceiver(t, nil, "http: {url_file: %s, headers_file: '"+headers+"'}", file))
+	for _, tt := range []struct{ text, problem string }{
+		{server.URL + "/old", ""}, {server.URL + "/new", ""}, {"", ""}, {"http://siem.example/x?token=secret", "use https"}, {"ftp://secret", "https://"}, {server.URL + "/again", ""},
+	} {
+		write(file, tt.text)
+		err := r.To.Send(t.Context(), records)
+		if tt.problem == "" && err != nil || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%q: %v, want %q", tt.text, err, tt.problem)
+		}
+	}
+	if want := []string{"/old", "/new", "/new", "/again"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	write(file, "old")
+	a := &app{env: []string{"AUDITCOLLECTOR_LOCAL_LISTEN=127.0.0.1:1", "AUDITCOLLECTOR_LOCAL_PASSWORD_FILE=" + file}, keys: collectorKeys("/local", "/spool"), systemUID: os.Getuid()}
+	newRootCmd(a)
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := cfg.engine(zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range [][2]string{{"old", "old"}, {"new", "new"}, {"", "new"}} {
+		write(file, tt[0])
+		if got := engine.Password(); got != tt[1] {
+			t.Errorf("with %q in the file the password is %q, want %q", tt[0], got, tt[1])
+		}
 	}
 }
 

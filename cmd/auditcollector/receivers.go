@@ -53,7 +53,7 @@ func newReceiversCmd(a *app) *cobra.Command {
 type receiverStatus struct {
 	Name     string     `json:"name"`
 	Format   string     `json:"format,omitempty"`
-	State    string     `json:"state"` // works, fails, waits (no collector sends), new, removed (not configured)
+	State    string     `json:"state"` // works, fails, waits (no collector sends), new, unconfigured (neither here nor, as it seems, elsewhere)
 	Position *time.Time `json:"position,omitempty"`
 	Waiting  uint64     `json:"waiting"`
 	Oldest   *time.Time `json:"oldest,omitempty"`
@@ -63,6 +63,10 @@ type receiverStatus struct {
 	Failing  *time.Time `json:"failing_since,omitempty"`
 	Error    string     `json:"error,omitempty"`
 }
+
+// unconfigured is the state of a receiver that has records, that no collector sends to now,
+// and that this configuration does not name: the service may have another one.
+const unconfigured = "unconfigured"
 
 // unrenewed is the age of a mark that no collector renews.
 const unrenewed = time.Minute
@@ -116,19 +120,8 @@ func (a *app) listReceivers(ctx context.Context, cfg config, s *store.Store, for
 		_, configured := formats[f.Receiver]
 		r := receiverStatus{Name: f.Receiver, Format: cmp.Or(formats[f.Receiver], f.Format), Waiting: f.Waiting, Sent: f.Sent, Refused: f.Refused, Asked: f.Asked, Error: f.Error,
 			Position: given(f.Position.Arrived), Oldest: given(f.First), Failing: given(f.Failing)}
-		switch {
-		case !configured:
-			r.State = "removed"
-		case !f.Known:
-			r.State = "new"
-		case !f.Failing.IsZero():
-			r.State = "fails"
-		case f.Owner == "" || now.Sub(f.At) > unrenewed:
-			r.State = "waits"
-		default:
-			r.State = "works"
-		}
-		bad = bad || configured && (r.State == "fails" || r.Refused > 0)
+		r.State = receiverState(f, configured, now)
+		bad = bad || r.State != unconfigured && (r.State == "fails" || r.Refused > 0)
 		list = append(list, r)
 	}
 	if format == "json" {
@@ -140,6 +133,22 @@ func (a *app) listReceivers(ctx context.Context, cfg config, s *store.Store, for
 		return cli.ExitError{Code: cli.ExitFound}
 	}
 	return err
+}
+
+// receiverState returns the state of a receiver that this configuration names, or does not.
+func receiverState(f export.Status, configured bool, now time.Time) string {
+	sends := f.Owner != "" && now.Sub(f.At) <= unrenewed // a collector, which may have another configuration
+	switch {
+	case !configured && !sends:
+		return unconfigured
+	case !f.Known:
+		return "new"
+	case !f.Failing.IsZero():
+		return "fails"
+	case !sends:
+		return "waits"
+	}
+	return "works"
 }
 
 func given(t time.Time) *time.Time {
@@ -154,6 +163,7 @@ func writeReceivers(out io.Writer, list []receiverStatus, now time.Time) error {
 		_, err := fmt.Fprintln(out, "no receivers; name files of them in export.receivers, see docs/siem.md")
 		return err
 	}
+	other := false
 	rows := []string{"RECEIVER\tFORMAT\tSTATE\tPOSITION\tWAITING\tOLDEST\tREFUSED\tERROR"}
 	for _, r := range list {
 		position, oldest := "-", "-"
@@ -163,9 +173,14 @@ func writeReceivers(out io.Writer, list []receiverStatus, now time.Time) error {
 		if r.Oldest != nil {
 			oldest = now.Sub(*r.Oldest).Truncate(time.Second).String()
 		}
+		other = other || r.State == unconfigured
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s", escape.Text(r.Name), r.Format, r.State, position, r.Waiting, oldest, r.Refused, cmp.Or(r.Error, "-")))
 	}
-	_, err := io.WriteString(out, strings.Join(table(rows, terminal.Width(out)), ""))
+	text := strings.Join(table(rows, terminal.Width(out)), "")
+	if other {
+		text += "unconfigured: no collector sends to it now, and export.receivers and otlp.endpoint of this configuration do not name it;\nit was removed, or the service's configuration has it: run this with that one, as its user or with --config\n"
+	}
+	_, err := io.WriteString(out, text)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/collector/export"
 )
 
 // TestReceiversHaveReasons checks that a reason is cut on a terminal only, and not
@@ -31,6 +32,35 @@ func TestReceiversHaveReasons(t *testing.T) {
 		if got := table(rows, tt.cells)[1]; got != tt.want {
 			t.Errorf("on %d cells:\n%q, want\n%q", tt.cells, got, tt.want)
 		}
+	}
+}
+
+// TestReceiverStates checks what is said of receivers that this configuration names, and of
+// those that it does not: another one may, and its collector sends.
+func TestReceiverStates(t *testing.T) {
+	now := time.Now()
+	sends := export.Mark{Owner: "run", At: now.Add(-time.Second)}
+	fails, ended, killed := sends, sends, sends
+	fails.Failing, ended.Owner, killed.At = now.Add(-time.Minute), "", now.Add(-time.Hour)
+	for _, tt := range []struct {
+		mark        export.Mark
+		known       bool
+		here, there string // configured, and not
+	}{
+		{export.Mark{}, false, "new", unconfigured},
+		{sends, true, "works", "works"},
+		{fails, true, "fails", "fails"},
+		{ended, true, "waits", unconfigured},
+		{killed, true, "waits", unconfigured},
+	} {
+		f := export.Status{Mark: tt.mark, Known: tt.known}
+		if here, there := receiverState(f, true, now), receiverState(f, false, now); here != tt.here || there != tt.there {
+			t.Errorf("%+v: %s, and where it is not configured %s, want %s and %s", f, here, there, tt.here, tt.there)
+		}
+	}
+	var out strings.Builder
+	if err := writeReceivers(&out, []receiverStatus{{Name: "siem", State: unconfigured}}, now); err != nil || !strings.Contains(out.String(), "unconfigured: no collector sends") {
+		t.Errorf("%v and %q, want what unconfigured means", err, out.String())
 	}
 }
 

@@ -70,9 +70,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		}
 	}
 	log := cfg.logger(a)
-	cfg.notRead = func(err error) {
-		log.Warn("a file cannot be read again; what was read of it before counts", zap.Error(err))
-	}
+	cfg.notRead = tellNotRead(log)
 	store, err := cfg.store()
 	if err != nil {
 		return err

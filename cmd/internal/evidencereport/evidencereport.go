@@ -54,17 +54,28 @@ func (p Printer) Line(word, session, text string) []byte {
 	return l.End()
 }
 
-// Text prints a line for each host, which names its key where that is of another name:
-// a host may sign in another one's. It prints one for each finding and one for each session
+// Text prints a line for each key of a host, which names the key where that is of another
+// name, since a host may sign in another one's, or where the host has several lines. It prints one for each finding and one for each session
 // that is neither verified nor tampered, of those that cannot be read for the first
 // ones alone; then the lines more, and the exit code.
 func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error {
 	var out []byte
+	lines := map[string]int{} // by the host's name
+	for _, h := range r.Hosts {
+		lines[h.Name]++
+	}
 	for _, h := range r.Hosts {
 		l := terminal.Line{Colour: p.Colour}
 		l.PutSafe(terminal.Plain, "host ")
 		l.Put(terminal.Bold, cmp.Or(h.Name, "unknown"))
-		if name := hostOf(h.Key); h.Key != "" && name+"/" != evidence.Origin(h.Name, "") {
+		switch name := hostOf(h.Key); {
+		case lines[h.Name] > 1 && h.Key == "":
+			l.PutSafe(terminal.Plain, "   not signed")
+		case lines[h.Name] > 1:
+			_, rest, _ := strings.Cut(h.Key, "+")
+			l.PutSafe(terminal.Plain, "   key ")
+			l.Put(terminal.Plain, name+"+"+hostOf(rest)) // with the key's hash
+		case h.Key != "" && name+"/" != evidence.Origin(h.Name, ""):
 			l.PutSafe(terminal.Plain, "   key ")
 			l.Put(terminal.Plain, name)
 		}

@@ -38,9 +38,9 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	pad := strings.Repeat(" ", 34)
-	want := `host build-7   sessions 1204   records 88310   checkpoints 1931   log size 40211, 2 of 3 witnesses
+	want := `host build-7   key auditproxy/build-7+0   sessions 1204   records 88310   checkpoints 1931   log size 40211, 2 of 3 witnesses
 host build-8   sessions 2   records 9   checkpoints 3   log size 40211, 2 of 3 witnesses
-host build-7   key auditproxy/build-8   sessions 1   records 5   checkpoints 1   begins with host_seq 4   log size 40211, 2 of 3 witnesses
+host build-7   key auditproxy/build-8+1   sessions 1   records 5   checkpoints 1   begins with host_seq 4   log size 40211, 2 of 3 witnesses
 tampered    s1` + pad + `  seq 117 edited between checkpoints 115 and 371: pipe\x1b_pane, 2026-11-20 09:14:03
 tampered    s1` + pad + `  and 2 more
 tampered    host_seq 4411 is missing between s1 and s3

@@ -32,7 +32,7 @@ const (
 // An HTTP is an address that takes batches of events with POST. It has taken them
 // when it answers with a status of 2xx.
 type HTTP struct {
-	URL         string             // http or https; a secret. Required.
+	URL         func() string      // http or https, at the time of a request; a secret. Required.
 	Header      func() http.Header // more headers at the time of a request, secrets; nil: none
 	Body        string             // NDJSON or Array. Zero: NDJSON
 	Gzip        bool               // compress the body
@@ -55,12 +55,8 @@ func NewHTTP(c Config, h HTTP) (*Writer, error) {
 		h.Header = func() http.Header { return nil }
 	}
 	header := h.Header()
-	u, err := url.Parse(h.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		// The address is not quoted: it may have a password.
-		problems = append(problems, errors.New("want an address that begins with http:// or https://"))
-	} else if u.Scheme == "http" && (len(header) > 0 || u.User != nil) && !loopback(u.Hostname()) {
-		problems = append(problems, errors.New("headers and passwords would be sent in clear: use https"))
+	if err := checkAddress(h.URL(), header); err != nil {
+		problems = append(problems, err)
 	}
 	for name, values := range header {
 		switch {
@@ -105,6 +101,19 @@ func NewHTTP(c Config, h HTTP) (*Writer, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}), nil
+}
+
+// checkAddress returns why nothing is sent to an address with headers. It does not quote it:
+// it may have a password.
+func checkAddress(address string, header http.Header) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New("want an address that begins with http:// or https://")
+	case u.Scheme == "http" && (len(header) > 0 || u.User != nil) && !loopback(u.Hostname()):
+		return errors.New("headers and passwords would be sent in clear: use https")
+	}
+	return nil
 }
 
 func loopback(host string) bool {
@@ -171,13 +180,17 @@ func (a *address) request(ctx context.Context, b *batch) (*http.Request, error) 
 		}
 		body = buf.Bytes()
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.config.URL, bytes.NewReader(body))
+	to, header := a.config.URL(), a.config.Header() // others than at the start, perhaps
+	if err := checkAddress(to, header); err != nil {
+		return nil, fmt.Errorf("sending: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("sending: the address cannot be asked")
 	}
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("User-Agent", "auditcollector")
-	for name, values := range a.config.Header() {
+	for name, values := range header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	if a.config.Gzip {

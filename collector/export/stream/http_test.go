@@ -93,7 +93,7 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := startSIEM(t, takes)
-			tt.config.URL = s.URL
+			tt.config.URL = at(s.URL)
 			w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, tt.config))
 			if err := w.Send(t.Context(), list); err != nil {
 				t.Fatal(err)
@@ -148,7 +148,7 @@ func TestStatus(t *testing.T) {
 			w.WriteHeader(tt.status)
 			return true
 		})
-		w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL + "/secret"}))
+		w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: at(s.URL + "/secret")}))
 		err := w.Send(t.Context(), records(t, 0, 1))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("status %d: error %v, want %q", tt.status, err, tt.want)
@@ -181,7 +181,7 @@ func TestEcho(t *testing.T) {
 		}
 		return false
 	})
-	w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL + "/secret", Header: fixed("Authorization", "secret")}))
+	w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: at(s.URL + "/secret"), Header: fixed("Authorization", "secret")}))
 	if err := w.Send(t.Context(), records(t, 0, 1)); err == nil || errors.Is(err, receiver.ErrRefused) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %v, want one without the address", err)
 	}
@@ -209,7 +209,7 @@ func TestFailures(t *testing.T) {
 				}
 				return taken
 			})
-			w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL, BatchEvents: 2}))
+			w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: at(s.URL), BatchEvents: 2}))
 			list := records(t, 0, 6)
 			failed := 0
 			for w.Send(t.Context(), list) != nil {
@@ -247,7 +247,7 @@ func TestRetryAfter(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 			return false
 		})
-		w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL}))
+		w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: at(s.URL)}))
 		list := records(t, 0, 1)
 		if err := w.Send(t.Context(), list); err == nil || errors.Is(err, receiver.ErrRefused) {
 			t.Errorf("%s: error %v, want one about the receiver", after, err)
@@ -273,13 +273,15 @@ func TestEndlessAnswer(t *testing.T) {
 		}
 		return true
 	})
-	w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL, Timeout: 10 * time.Second}))
+	w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: at(s.URL), Timeout: 10 * time.Second}))
 	if err := w.Send(t.Context(), records(t, 0, 1)); err != nil {
 		t.Error(err)
 	}
 }
 
 // fixed returns headers that do not change.
+func at(address string) func() string { return func() string { return address } }
+
 func fixed(namesAndValues ...string) func() http.Header {
 	h := http.Header{}
 	for i := 0; i < len(namesAndValues); i += 2 {

@@ -105,7 +105,7 @@ func TestHostileEncodings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got.Reset()
-			w := must(t)(stream.NewHTTP(stream.Config{Encode: tt.encode}, stream.HTTP{URL: server.URL}))
+			w := must(t)(stream.NewHTTP(stream.Config{Encode: tt.encode}, stream.HTTP{URL: at(server.URL)}))
 			if err := w.Send(t.Context(), records(t, 0, 3)); !errors.Is(err, tt.err) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}
@@ -129,16 +129,16 @@ func TestInvalid(t *testing.T) {
 			return stream.NewFile(ok, stream.File{Path: "events.ndjson", Mode: 0o666, Keep: -1})
 		}, []string{"want an absolute path", "mode is 0666", "cannot be negative"}},
 		{"HTTP", func() (*stream.Writer, error) {
-			return stream.NewHTTP(ok, stream.HTTP{URL: "ftp://user:secret@h/", Body: "xml", BatchBytes: -1})
+			return stream.NewHTTP(ok, stream.HTTP{URL: at("ftp://user:secret@h/"), Body: "xml", BatchBytes: -1})
 		}, []string{"begins with http:// or https://", `body is "xml"`, "cannot be negative"}},
 		{"a secret in clear", func() (*stream.Writer, error) {
-			return stream.NewHTTP(ok, stream.HTTP{URL: "http://siem.example", Header: fixed("Authorization", "secret")})
+			return stream.NewHTTP(ok, stream.HTTP{URL: at("http://siem.example"), Header: fixed("Authorization", "secret")})
 		}, []string{"use https"}},
 		{"headers that cannot be sent", func() (*stream.Writer, error) {
-			return stream.NewHTTP(ok, stream.HTTP{URL: "https://siem.example", Header: fixed("a b", "secret", "C", "secret\x01")})
+			return stream.NewHTTP(ok, stream.HTTP{URL: at("https://siem.example"), Header: fixed("a b", "secret", "C", "secret\x01")})
 		}, []string{`"a b" cannot be`, `the value of "C"`}},
 		{"a password in clear", func() (*stream.Writer, error) {
-			return stream.NewHTTP(ok, stream.HTTP{URL: "http://user:secret@siem.example"})
+			return stream.NewHTTP(ok, stream.HTTP{URL: at("http://user:secret@siem.example")})
 		}, []string{"use https"}},
 		{"Kafka", func() (*stream.Writer, error) { return stream.NewKafka(ok, stream.Kafka{}) }, []string{"no topic", "no brokers"}},
 	} {

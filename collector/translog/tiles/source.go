@@ -73,6 +73,8 @@ func (s *server) read(ctx context.Context, name string, most int) ([]byte, error
 		return readAll(resp.Body, most)
 	case http.StatusNotFound, http.StatusGone:
 		return nil, fmt.Errorf("%s: %w", req.URL.Redacted(), fs.ErrNotExist)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, fmt.Errorf("%s: the server answered %s, so it gives the log to none without a login: set evidence.serve of its collector, have a proxy before it let /log/ pass, or name the log's directory", req.URL.Redacted(), resp.Status)
 	}
 	return nil, fmt.Errorf("%s: the server answered %s", req.URL.Redacted(), resp.Status)
 }

@@ -182,6 +182,7 @@ func TestCheckpointText(t *testing.T) {
 func TestServer(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		"500":                 func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"set evidence.serve":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
 		"more than":           func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, maxCheckpoint+1)) },
 		"file does not exist": http.NotFound,
 	} {

@@ -64,8 +64,8 @@ type Config struct {
 	Memory   int64  // bytes at which the engine refuses queries; 0: 1 GiB. Its code needs some 200 MiB more.
 	Database string // the reader's, if it names none; "": audit
 
-	Listen   string // loopback host:port at which the reader's interface is served too; "": nowhere
-	Password string // of Listen, for any user name; required with it
+	Listen   string        // loopback host:port at which the reader's interface is served too; "": nowhere
+	Password func() string // of Listen at the time of a request, for any user name; required with it
 
 	Log *zap.Logger // nil: none
 }
@@ -97,7 +97,7 @@ func (c Config) withDefaults() (Config, error) {
 		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			errs = append(errs, fmt.Errorf("listening at %q: want host:port of this machine's loopback", c.Listen))
 		}
-		if c.Password == "" {
+		if c.Password == nil || c.Password() == "" {
 			errs = append(errs, errors.New("listening at a port needs a password"))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -31,10 +32,18 @@ func TestMain(m *testing.M) {
 			Library:  os.Getenv("CHDB_TEST_LIBRARY"),
 			Memory:   512 << 20,
 			Listen:   os.Getenv("CHDB_TEST_LISTEN"),
-			Password: "reader's password",
+			Password: func() string { return readersPassword(dir) },
 		}))
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// readersPassword is in a file of an engine's directory once a test writes it.
+func readersPassword(dir string) string {
+	if text, err := os.ReadFile(filepath.Join(dir, "password")); err == nil {
+		return string(text)
+	}
+	return "reader's password"
 }
 
 // engineMain is the engine until its standard input ends.

@@ -3,6 +3,8 @@ package chdb_test
 import (
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -180,8 +182,15 @@ func TestPort(t *testing.T) {
 		{"another", "password", "SELECT 1", http.StatusUnauthorized},
 		{"none", "", "SELECT 1", http.StatusUnauthorized},
 		{"no writing", "reader's password", "TRUNCATE TABLE events", http.StatusForbidden},
+		{"another one later", "rotated", "SELECT 1", http.StatusOK},
+		{"the one before", "reader's password", "SELECT 1", http.StatusUnauthorized},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.password == "rotated" {
+				if err := os.WriteFile(filepath.Join(dir, "password"), []byte(tt.password), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/", strings.NewReader(tt.sql))
 			if err != nil {
 				t.Fatal(err)
@@ -200,7 +209,7 @@ func TestPort(t *testing.T) {
 			}
 		})
 	}
-	db, err := clickhouse.Open(&clickhouse.Options{Protocol: clickhouse.HTTP, Addr: []string{addr}, Auth: clickhouse.Auth{Database: "audit", Username: "grafana", Password: "reader's password"}})
+	db, err := clickhouse.Open(&clickhouse.Options{Protocol: clickhouse.HTTP, Addr: []string{addr}, Auth: clickhouse.Auth{Database: "audit", Username: "grafana", Password: "rotated"}})
 	if err != nil {
 		t.Fatal(err)
 	}

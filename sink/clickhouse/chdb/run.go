@@ -181,15 +181,14 @@ func (e *engine) listen() (listeners []listener, err error) {
 }
 
 // withPassword admits requests with the password, under any name.
-func withPassword(password string, h http.Handler) http.Handler {
-	want := sha256.Sum256([]byte(password))
+func withPassword(password func() string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, given, ok := r.BasicAuth()
 		if !ok {
 			given = r.Header.Get("X-ClickHouse-Key")
 		}
 		// A fixed length, so that comparing takes constant time.
-		got := sha256.Sum256([]byte(given))
+		want, got := sha256.Sum256([]byte(password())), sha256.Sum256([]byte(given))
 		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="ClickHouse"`)
 			writeException(w, exceptionf(codeAuthentication, "wrong password"))

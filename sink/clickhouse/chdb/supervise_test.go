@@ -177,7 +177,7 @@ func TestCheck(t *testing.T) {
 		{"a relative directory", chdb.Config{Dir: "d", Library: lib}, `directory "d": want an absolute path`},
 		{"a long one", chdb.Config{Dir: "/" + strings.Repeat("d", 100), Library: lib}, "want at most 107"},
 		{"little memory", chdb.Config{Dir: "/d", Library: lib, Memory: 1 << 20}, "memory is 1048576 bytes"},
-		{"a port for all", chdb.Config{Dir: "/d", Library: lib, Listen: "0.0.0.0:1", Password: "x"}, "want host:port of this machine's loopback"},
+		{"a port for all", chdb.Config{Dir: "/d", Library: lib, Listen: "0.0.0.0:1", Password: func() string { return "x" }}, "want host:port of this machine's loopback"},
 		{"no password", chdb.Config{Dir: "/d", Library: lib, Listen: "localhost:1"}, "needs a password"},
 		{"no library", chdb.Config{Dir: "/d", Library: filepath.Join(t.TempDir(), "none.so")}, "no libchdb where local.library says: stat "},
 	} {
