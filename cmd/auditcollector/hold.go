@@ -157,6 +157,7 @@ func newRemoveHoldCmd(a *app) *cobra.Command {
 				return cli.ExitError{Code: cli.ExitFound, Err: err}
 			})
 		},
+		ValidArgsFunction: a.offer(1, holdIDs),
 	}
 	r.flags(cmd)
 	return cmd

@@ -84,6 +84,7 @@ func newShowLetterCmd(a *app) *cobra.Command {
 				return letters.Show(ctx, a.stdout, s, *source, raw)
 			})
 		},
+		ValidArgsFunction: a.offer(1, letterPlaces),
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "print its bytes and nothing else")
 	return cmd
@@ -117,6 +118,7 @@ marked; the rest stays as it is. The exit code is 1 if some stay.`,
 				return nil
 			})
 		},
+		ValidArgsFunction: a.offer(-1, letterPlaces),
 	}
 	addLetterFlags(cmd, &f)
 	return cmd

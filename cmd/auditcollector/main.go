@@ -2,9 +2,9 @@
 // Kafka or from the spools of this machine, and queries them there.
 //
 // The files, from the top: main, run, receivers, rules, review, policy, query,
-// export, verify, prove, verification, lasting, knownlog, erase, hold, retain, letters, exports,
-// alerts, smallfile, evidencelog, runname, store, engine, config, reviewconfig,
-// evidenceconfig, clusterconfig, checker, app.
+// export, verify, prove, verification, lasting, knownlog, erase, hold, retain, letters,
+// offer, exports, alerts, smallfile, evidencelog, runname, store, engine, config,
+// reviewconfig, evidenceconfig, clusterconfig, checker, app.
 package main
 
 import (

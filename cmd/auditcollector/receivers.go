@@ -237,6 +237,7 @@ func newRefusedCmd(a *app) *cobra.Command {
 				return a.listRefused(ctx, cfg.exportTables(s, ""), args[0], format)
 			})
 		},
+		ValidArgsFunction: a.offer(1, receiverNames),
 	}
 	cli.AddFormat(cmd, &format)
 	return cmd
@@ -305,6 +306,7 @@ runs and the receiver answers. What is refused again is listed again. The exit c
 				return a.resend(ctx, cfg.exportTables(s, ""), args[0], args[1:])
 			})
 		},
+		ValidArgsFunction: a.offer(1, receiverNames),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all records that the receiver refused")
 	return cmd

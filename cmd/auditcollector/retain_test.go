@@ -64,6 +64,9 @@ func TestHold(t *testing.T) {
 	if r := h.run(t, "hold", "add", "--tenant", "new", "--reason", "x"); r.code != 0 || !strings.Contains(r.stdout, "now 0 records") || !strings.Contains(r.stderr, `no records of tenant "new" yet: check the name`) {
 		t.Errorf("hold on a tenant without records: %+v", r)
 	}
+	if r := h.run(t, "__complete", "hold", "remove", ""); !strings.HasPrefix(r.stdout, id+"\tuser \"ann\"\n") || !strings.HasSuffix(r.stdout, "\n:4\n") {
+		t.Errorf("a shell is offered %q, want the holds", r.stdout)
+	}
 	if r := h.run(t, "hold", "remove", id, "--reason", "closed", "--by", "eve"); r.code != 0 {
 		t.Errorf("hold remove: %+v", r)
 	}

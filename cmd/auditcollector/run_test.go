@@ -438,6 +438,11 @@ func TestDeadLetters(t *testing.T) {
 		t.Errorf("list --reason ts:\n%s", only.stdout)
 	}
 	place := strings.Fields(strings.Split(list.stdout, "\n")[1])[0]
+	for _, command := range []string{"show", "replay"} {
+		if r := h.run(t, "__complete", "dead-letters", command, ""); !strings.Contains("\n"+r.stdout, "\n"+place+"\t") || !strings.HasSuffix(r.stdout, "\n:4\n") {
+			t.Errorf("a shell is offered %q to %s, want places", r.stdout, command)
+		}
+	}
 	show := h.run(t, "dead-letters", "show", place)
 	if show.code != 0 || !strings.Contains(show.stdout, `evil\\u001b[31m`) && !strings.Contains(show.stdout, `evil\u001b[31m`) {
 		t.Errorf("show: exit code %d\n%s%s", show.code, show.stdout, show.stderr)

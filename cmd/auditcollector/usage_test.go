@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -67,11 +68,38 @@ func TestUsage(t *testing.T) {
 			t.Errorf("completing %q: exit code %d, %q, want %s: files only where a command takes some", args, code, stdout.String(), want)
 		}
 	}
+	testOffer(t)
 	for _, args := range []string{"", "--help", "dead-letters", "policy", "policy replay --help", "help run"} {
 		var stdout, stderr strings.Builder
 		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
 		if code := a.run(t.Context(), strings.Fields(args)); code != 0 || !strings.Contains(stdout.String(), "Usage:") {
 			t.Errorf("%q: exit code %d, standard output %q", args, code, stdout.String())
+		}
+	}
+}
+
+// testOffer checks that a shell gets the names of configured receivers, also while the store
+// does not answer, and does not wait for it: there is no more than a connection to it.
+func testOffer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	h := home{dir: t.TempDir()}
+	flag := h.receivers(t, "receivers: [{name: siem, http: {url: 'http://127.0.0.1:1'}}, {name: archive, file: {path: "+h.dir+"/a}}]")
+	for args, want := range map[string]string{
+		"receivers refused ":      "siem\narchive\n:4\n",
+		"receivers resend ":       "siem\narchive\n:4\n",
+		"receivers refused siem ": ":4\n",
+		"hold remove ":            ":4\n",
+		"dead-letters show ":      ":4\n",
+	} {
+		var stdout strings.Builder
+		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: io.Discard, env: []string{"AUDITCOLLECTOR_CLICKHOUSE_ADDR=" + silent.Addr().String(), "AUDITCOLLECTOR_OTLP_ENDPOINT=",
+			"AUDITCOLLECTOR_EXPORT_RECEIVERS=" + strings.TrimPrefix(flag, "--export-receivers=")}, systemUID: os.Getuid()}
+		if code := a.run(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...)); code != 0 || stdout.String() != want {
+			t.Errorf("completing %q: exit code %d, %q, want %q", args, code, stdout.String(), want)
 		}
 	}
 }

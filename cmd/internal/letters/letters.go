@@ -40,7 +40,7 @@ func List(ctx context.Context, w io.Writer, s *store.Store, f store.LetterFilter
 		found = true
 		for _, l := range page {
 			if asJSON {
-				line := listed{Place: place(l.Source), Key: l.Key, Seen: l.Seen, Reason: l.Reason, Bytes: len(l.Raw)}
+				line := listed{Place: Place(l.Source), Key: l.Key, Seen: l.Seen, Reason: l.Reason, Bytes: len(l.Raw)}
 				if !l.Replayed.IsZero() {
 					line.Replayed = &l.Replayed
 				}
@@ -53,7 +53,7 @@ func List(ctx context.Context, w io.Writer, s *store.Store, f store.LetterFilter
 			if !l.Replayed.IsZero() {
 				replayed = l.Replayed.Format(time.DateTime)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", escape.Text(place(l.Source)), terminal.Shorten(escape.Text(l.Key)), l.Seen.Format(time.DateTime),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", escape.Text(Place(l.Source)), terminal.Shorten(escape.Text(l.Key)), l.Seen.Format(time.DateTime),
 				escape.Text(l.Reason), len(l.Raw), replayed)
 		}
 		return t.Flush()
@@ -77,7 +77,7 @@ func Show(ctx context.Context, w io.Writer, s *store.Store, source ingest.Source
 			}
 			continue
 		}
-		fmt.Fprintf(w, "place   %s\nkey     %s\nseen    %s\nreason  %s\nerror   %s\nbytes   %d\n", escape.Text(place(l.Source)), terminal.Shorten(escape.Text(l.Key)),
+		fmt.Fprintf(w, "place   %s\nkey     %s\nseen    %s\nreason  %s\nerror   %s\nbytes   %d\n", escape.Text(Place(l.Source)), terminal.Shorten(escape.Text(l.Key)),
 			l.Seen.Format(time.RFC3339), escape.Text(l.Reason), escape.Text(l.Error), len(l.Raw))
 		if !l.Replayed.IsZero() {
 			fmt.Fprintf(w, "replayed %s\n", l.Replayed.Format(time.RFC3339))
@@ -97,7 +97,7 @@ func Show(ctx context.Context, w io.Writer, s *store.Store, source ingest.Source
 func of(ctx context.Context, s *store.Store, source ingest.Source) ([]store.Letter, error) {
 	list, err := s.Letters(ctx, store.LetterFilter{Source: &source, Replayed: true})
 	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("there is no dead letter of %s", place(source))
+		err = fmt.Errorf("there is no dead letter of %s", Place(source))
 	}
 	return list, err
 }
@@ -199,7 +199,8 @@ func eachPage(ctx context.Context, s *store.Store, f store.LetterFilter, do func
 	}
 }
 
-func place(s ingest.Source) string { return fmt.Sprintf("%s/%d/%d", s.Topic, s.Partition, s.Offset) }
+// Place is where a letter came from, as ParsePlace reads it.
+func Place(s ingest.Source) string { return fmt.Sprintf("%s/%d/%d", s.Topic, s.Partition, s.Offset) }
 
 // ParsePlace parses TOPIC/PARTITION/OFFSET.
 func ParsePlace(text string) (*ingest.Source, error) {
