@@ -76,7 +76,7 @@ func TestParseWithoutMemory(t *testing.T) {
 		"it finds no statement":      {forgetful{fails: 2, ok: true}, "repeat it"},
 		"it has no memory at all":    {forgetful{fails: 1, err: none}, "memory limit"},
 	} {
-		st, err := parse(&tt.p, "SELECT 1", false)
+		st, err := parse(&tt.p, "SELECT 1", false, Reader)
 		if tt.want == "" && (err != nil || st.kind != selects) {
 			t.Errorf("%s: %+v, %v", name, st, err)
 		} else if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {

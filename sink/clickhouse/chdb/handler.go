@@ -100,7 +100,7 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 	stop := h.engine.killWhenDone(ctx, id)
 	defer stop()
 
-	st, err := c.statement(q)
+	st, err := c.statement(q, role)
 	switch {
 	case err != nil:
 	case role == Reader:
@@ -132,8 +132,8 @@ var killsQuery = regexp.MustCompile(`(?is)^(?:\s|--[^\n]*\n|/\*.*?\*/)*KILL\s+QU
 
 // statement returns the statement of q. The rest of the body is its data or,
 // unless it is an INSERT, more of its text.
-func (c *conn) statement(q request) (statement, error) {
-	st, err := parse(c, q.sql, q.data != nil)
+func (c *conn) statement(q request, role Role) (statement, error) {
+	st, err := parse(c, q.sql, q.data != nil, role)
 	if err != nil || q.data == nil || st.kind == inserts {
 		return st, err
 	}
@@ -141,7 +141,7 @@ func (c *conn) statement(q request) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	return parse(c, q.sql+"\n"+rest, false)
+	return parse(c, q.sql+"\n"+rest, false, role)
 }
 
 func (h *handler) run(ctx context.Context, c *conn, st statement, q request, a *answer) error {

@@ -14,7 +14,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// TestReaderReads holds what a reader must not lose to the checks.
+// TestReaderReads holds what a reader must not lose to the checks. A writer, whose
+// statements are run as they are, gets the same answers where no setting differs.
 func TestReaderReads(t *testing.T) {
 	dir := shortDir(t)
 	startEngine(t, dir)
@@ -31,6 +32,7 @@ func TestReaderReads(t *testing.T) {
 		{"", "SELECT count() FROM audit.events;", "10\n"},
 		{"", "/* a */ select id -- b\nfrom events where args like '%file(%' or tool = 'SETTINGS x = 1' order by id limit 1", ""},
 		{"", "SELECT id AS file, 'file(' FROM events WHERE id = 3", "3\tfile(\n"},
+		{"", "select id from events where id = 3 -- the last", "3\n"},
 		{"", "WITH 1 AS x SELECT x UNION ALL SELECT 2 ORDER BY 1 FORMAT CSV", "1\n2\n"},
 		{"", "(SELECT 'a' AS a, 'b' AS `c d`) FORMAT JSONEachRow", "{\"a\":\"a\",\"c d\":\"b\"}\n"},
 		{"default_format=JSONEachRow", "SELECT 1 AS a", "{\"a\":1}\n"},
@@ -48,6 +50,12 @@ func TestReaderReads(t *testing.T) {
 	} {
 		if r := post(t, dir, chdb.Reader, tt.query, tt.sql); r.status != http.StatusOK || r.body != tt.want {
 			t.Errorf("%s with %q: status %d, %q, want %q", tt.sql, tt.query, r.status, r.body, tt.want)
+		}
+		if strings.Contains(tt.query, "max_execution_time") { // the reader's
+			continue
+		}
+		if r := post(t, dir, chdb.Writer, tt.query+"&final=1&database=audit", tt.sql); r.status != http.StatusOK || r.body != tt.want {
+			t.Errorf("a writer's %s with %q: status %d, %q, want %q", tt.sql, tt.query, r.status, r.body, tt.want)
 		}
 	}
 	if r := post(t, dir, chdb.Reader, "", "DESCRIBE TABLE events"); !strings.HasPrefix(r.body, "id\tUInt64") {

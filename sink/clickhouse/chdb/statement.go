@@ -38,10 +38,12 @@ type parser interface {
 
 // parse classifies text with the engine. Statements that read are replaced by
 // the engine's own spelling: one word for each construct, no comments, names
-// without escapes, so that nothing can be disguised.
+// without escapes, so that nothing can be disguised. A writer has nothing to
+// disguise, and the spelling takes as long as a short statement, so a writer's
+// SELECT is run as it is, unless a FORMAT may have to be taken out of it.
 //
 // dataFollows means that the client sends more than text.
-func parse(p parser, text string, dataFollows bool) (statement, error) {
+func parse(p parser, text string, dataFollows bool, role Role) (statement, error) {
 	class, ok := p.classify(text)
 	if !ok || class.statements == 0 {
 		if _, err := p.canonical(text); err != nil {
@@ -57,6 +59,8 @@ func parse(p parser, text string, dataFollows bool) (statement, error) {
 		return statement{}, exceptionf(codeSyntax, "want one statement, got %d", class.statements)
 	case class.class != classRead && !(class.class == classChange && dataFollows):
 		return statement{sql: text}, nil
+	case class.class == classRead && role == Writer && isSelect.MatchString(text) && !mayEndOtherwise.MatchString(text):
+		return statement{sql: text, kind: selects}, nil
 	}
 	canonical, err := p.canonical(text)
 	if err != nil {
@@ -84,6 +88,11 @@ func parse(p parser, text string, dataFollows bool) (statement, error) {
 	}
 	return st, nil
 }
+
+var (
+	isSelect        = regexp.MustCompile(`(?i)^\s*SELECT\b`)
+	mayEndOtherwise = regexp.MustCompile(`(?i)\bFORMAT\b|;`)
+)
 
 // canonical returns the engine's own spelling of text.
 func (c *conn) canonical(text string) (string, error) {

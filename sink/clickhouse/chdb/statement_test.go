@@ -41,7 +41,42 @@ func (ended) classify(string) (classification, bool) {
 func (ended) canonical(string) (string, error) { return "", nil }
 
 func TestParseWhileEnded(t *testing.T) {
-	if st, err := parse(ended{}, "SELECT 1", false); err == nil || !strings.Contains(err.Error(), "the statement was ended") {
+	if st, err := parse(ended{}, "SELECT 1", false, Reader); err == nil || !strings.Contains(err.Error(), "the statement was ended") {
 		t.Errorf("parse: %+v, %v", st, err)
+	}
+}
+
+// A spelled is a parser that counts the spellings that it is asked for.
+type spelled struct{ n int }
+
+func (*spelled) classify(string) (classification, bool) {
+	return classification{class: classRead, statements: 1}, true
+}
+
+func (s *spelled) canonical(text string) (string, error) { s.n++; return text, nil }
+
+// TestParseOfWriter: a SELECT without a FORMAT is run as it is, but only a writer's.
+func TestParseOfWriter(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		asked bool // of a writer
+	}{
+		{"SELECT 1", false},
+		{" \n\tselect formatDateTime(now(), 'x') -- a comment", false},
+		{"SELECT 1 format CSV", true},
+		{"SELECT 1 FORMAT/**/CSV", true},
+		{"SELECT 1;", true},
+		{"/* a comment */ SELECT 1", true},
+		{"WITH 1 AS x SELECT x", true},
+		{"SELECTED", true},
+		{"SHOW TABLES", true},
+	} {
+		for role, asked := range map[Role]bool{Writer: tt.asked, Reader: true} {
+			var p spelled
+			st, err := parse(&p, tt.text, false, role)
+			if err != nil || (p.n > 0) != asked || !asked && (st.sql != tt.text || st.kind != selects) {
+				t.Errorf("%q of role %d: %+v, %v, spelled %d times, want that: %t", tt.text, role, st, err, p.n, asked)
+			}
+		}
 	}
 }
