@@ -225,13 +225,14 @@ func (x *eraser) checkEnded(ctx context.Context) error {
 
 // checkHolds returns ErrHeld if a hold is on any of the sessions, or on a tenant
 // or a user of theirs.
-func (x *eraser) checkHolds(ctx context.Context) (err error) {
-	if x.holds, err = holdsNow(ctx, x.db); err != nil {
+func (x *eraser) checkHolds(ctx context.Context) error {
+	holds, same, err := holdsNow(ctx, x.db, false)
+	if err != nil {
 		return err
 	}
-	holds, err := Holds(ctx, x.db, false)
-	if err != nil || len(holds) == 0 {
-		return err
+	x.holds = same
+	if len(holds) == 0 {
+		return nil
 	}
 	if x.users == nil {
 		// Later their records are gone.
@@ -301,11 +302,7 @@ func (x *eraser) record(ctx context.Context, done time.Time) error {
 // eraseAgain erases what arrived of erased sessions in spite of that, as through
 // a collector that did not know of it, but for those that a hold is on meanwhile.
 func (c Config) eraseAgain(ctx context.Context) error {
-	same, err := holdsNow(ctx, c.DB)
-	if err != nil {
-		return err
-	}
-	holds, err := Holds(ctx, c.DB, false)
+	holds, same, err := holdsNow(ctx, c.DB, false)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,14 @@ var ErrNotFound = errors.New("not found")
 
 // Holds returns the holds in force, or all, in the order of their times.
 func Holds(ctx context.Context, db *clickhouse.DB, all bool) ([]Hold, error) {
+	list, _, err := holdsNow(ctx, db, all)
+	return list, err
+}
+
+// holdsNow is Holds, with the condition that no hold was added or removed since.
+// Statements that remove rows have it, since what is before them may take long, and a
+// process may be stopped between looking at holds and removing: then they remove nothing.
+func holdsNow(ctx context.Context, db *clickhouse.DB, all bool) (list []Hold, same string, err error) {
 	ctx, cancel := db.Limited(ctx)
 	defer cancel()
 	var events []struct {
@@ -58,13 +66,15 @@ func Holds(ctx context.Context, db *clickhouse.DB, all bool) ([]Hold, error) {
 		Value  string    `ch:"value"`
 		Who    string    `ch:"who"`
 		Reason string    `ch:"reason"`
+		Event  uuid.UUID `ch:"event_id"`
 	}
-	err := db.Conn().Select(ctx, &events, "SELECT hold_id, at, action, kind, value, who, reason FROM "+db.Name()+".hold_events FINAL ORDER BY action, at, event_id")
+	err = db.Conn().Select(ctx, &events, "SELECT hold_id, at, action, kind, value, who, reason, event_id FROM "+db.Name()+".hold_events FINAL ORDER BY action, at, event_id")
 	if err != nil {
-		return nil, clickhouse.Classify("reading holds", err)
+		return nil, "", clickhouse.Classify("reading holds", err)
 	}
-	var list []Hold
+	known := map[uuid.UUID]bool{}
 	for _, e := range events {
+		known[e.Event] = true
 		i := slices.IndexFunc(list, func(h Hold) bool { return h.ID == e.ID })
 		switch { // added comes before removed, whatever the clocks were
 		case i < 0 && e.Action == "added":
@@ -76,26 +86,12 @@ func Holds(ctx context.Context, db *clickhouse.DB, all bool) ([]Hold, error) {
 	if !all {
 		list = slices.DeleteFunc(list, func(h Hold) bool { return h.Removed != nil })
 	}
-	return list, nil
-}
-
-// holdsNow returns the condition that no hold was added or removed since. Statements that
-// remove rows have it, since what is before them may take long, and a process may be
-// stopped between looking at holds and removing: then they remove nothing.
-func holdsNow(ctx context.Context, db *clickhouse.DB) (string, error) {
-	ctx, cancel := db.Limited(ctx)
-	defer cancel()
-	events := "(SELECT uniqExact(event_id) FROM " + db.Name() + ".hold_events)"
-	var n uint64
-	if err := db.Conn().QueryRow(ctx, "SELECT "+events).Scan(&n); err != nil {
-		return "", clickhouse.Classify("reading holds", err)
-	}
-	return fmt.Sprintf("%s = %d", events, n), nil
+	return list, fmt.Sprintf("(SELECT uniqExact(event_id) FROM %s.hold_events) = %d", db.Name(), len(known)), nil
 }
 
 // still reports whether a condition of holdsNow is true.
 func still(ctx context.Context, db *clickhouse.DB, condition string) (bool, error) {
-	now, err := holdsNow(ctx, db)
+	_, now, err := holdsNow(ctx, db, false)
 	return now == condition, err
 }
 

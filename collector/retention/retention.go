@@ -151,11 +151,7 @@ type selection struct {
 // due returns what is to be removed. Holds are read for each partition, so what
 // comes under one while a run is long stays.
 func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
-	same, err := holdsNow(ctx, j.c.DB)
-	if err != nil {
-		return selection{}, err
-	}
-	holds, err := Holds(ctx, j.c.DB, false)
+	holds, same, err := holdsNow(ctx, j.c.DB, false)
 	if err != nil {
 		return selection{}, err
 	}
