@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -89,41 +89,52 @@ var hostileUnits = []string{
 
 // stepsOf returns a function that counts the blocks of statements that size bytes of a
 // repeated unit make the redactor run, as the coverage tool counts them: time is less
-// exact, and depends on the machine.
+// exact, and depends on the machine. Two processes of testdata/steps do it.
 func stepsOf(t *testing.T) (count func(unit string, size int) int) {
 	dir := t.TempDir()
-	program := filepath.Join(dir, "steps.test")
-	if out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg=./...", "-o", program, ".").CombinedOutput(); err != nil {
+	program := filepath.Join(dir, "steps")
+	if out, err := exec.Command("go", "build", "-cover", "-covermode=atomic", "-coverpkg=./...", "-o", program, "./testdata/steps").CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
-	var profiles atomic.Int32
-	run := func(unit string, size int) int {
-		profile := filepath.Join(dir, fmt.Sprint(profiles.Add(1)))
-		c := exec.Command(program, "-test.run=^TestSteps$", "-test.coverprofile="+profile)
-		c.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("REDACT_STEPS=%d %q", size, unit))
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-			return 0
-		}
-		f, err := os.Open(profile)
-		if err != nil {
-			t.Error(err)
-			return 0
-		}
-		defer f.Close()
-		sum := 0
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			if line := lines.Text(); !strings.HasPrefix(line, "mode:") {
-				times, err := strconv.Atoi(line[strings.LastIndexByte(line, ' ')+1:])
-				if err != nil {
-					t.Error(err)
-				}
-				sum += times
-			}
-		}
-		return sum
+	type process struct {
+		in  io.Writer
+		out *bufio.Reader
 	}
-	none := run("a", 0) // the cost of starting
+	const processes = 2
+	free := make(chan process, processes)
+	for range processes {
+		c := exec.Command(program)
+		c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOCOVERDIR="+dir)
+		c.Stderr = os.Stderr
+		in, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			in.Close()
+			if err := c.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+		free <- process{in, bufio.NewReader(out)}
+	}
+	run := func(unit string, size int) (steps int) {
+		p := <-free
+		defer func() { free <- p }()
+		fmt.Fprintf(p.in, "%d %q\n", size, unit)
+		if _, err := fmt.Fscanln(p.out, &steps); err != nil {
+			t.Errorf("%q: %v", unit, err)
+		}
+		return steps
+	}
+	none := run("a", 0) // the cost of counting
 	return func(unit string, size int) int {
 		steps := run(unit, size) - none
 		if steps < size {
@@ -248,22 +259,3 @@ func TestNotSpent(t *testing.T) {
 
 // maxSteps limits the blocks of statements run for a byte of a hostile text.
 const maxSteps = 400
-
-// TestSteps redacts the text of stepsOf.
-func TestSteps(t *testing.T) {
-	var size int
-	var unit string
-	if os.Getenv("REDACT_STEPS") == "" {
-		t.Skip("runs in TestStepsAreLinear")
-	}
-	if _, err := fmt.Sscanf(os.Getenv("REDACT_STEPS"), "%d %q", &size, &unit); err != nil {
-		t.Fatal(err)
-	}
-	r, err := New(Config{Key: bytes.Repeat([]byte{7}, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Repeat(unit, size/len(unit))
-	r.AppendText(nil, []byte(text))
-	r.AppendArgs(nil, fmt.Appendf(nil, `{"a":%q,"b":[%q],"c":%q}`, text, text, `password="x" AKIAIOSFODNN7EXAMPLE %41 `+text))
-}
