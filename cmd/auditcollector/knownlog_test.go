@@ -46,6 +46,7 @@ func writeLog(t *testing.T, name string, entries ...[]byte) (dir, key string) {
 // what it had of the first one is still compared. So it is where somebody added
 // what nobody signed, as much as they want.
 func TestKnownLog(t *testing.T) {
+	t.Parallel()
 	host := evidencetest.NewHost("h", time.Now())
 	s := host.Session(evidencetest.Plan{Calls: 25})
 	again := s.Clone()
@@ -88,6 +89,7 @@ func TestKnownLog(t *testing.T) {
 // TestOwnLog finds this collector's log also where its checkpoint was removed: a
 // verification without it must not look like one with it.
 func TestOwnLog(t *testing.T) {
+	t.Parallel()
 	local := t.TempDir()
 	cfg := config{localDir: local, evidence: evidenceConfig{enabled: true}}
 	if got := cfg.ownLog(); got != "" {
@@ -134,6 +136,7 @@ func TestQuorumWithoutLog(t *testing.T) {
 // TestTrustedLog compares with this collector's own log: the key next to it counts only
 // where the trust file names no log.
 func TestTrustedLog(t *testing.T) {
+	t.Parallel()
 	host := evidencetest.NewHost("h", time.Now())
 	own, key := writeLog(t, "auditproxy/log/c", host.Session(evidencetest.Plan{Calls: 3}).Start().Bytes())
 	_, otherKey := writeLog(t, "auditproxy/log/c", []byte("x"))
@@ -186,6 +189,7 @@ func cosign(t *testing.T, signed []byte, log string) (cosigned []byte, witness s
 // TestMailedCheckpoint compares a log that witnesses have signed with checkpoints of it
 // that were mailed, which no witness has signed.
 func TestMailedCheckpoint(t *testing.T) {
+	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")
 	write := func(entries ...string) (dir string, checkpoints [][]byte, verifier string) {
 		dir = filepath.Join(t.TempDir(), "log")
@@ -255,6 +259,7 @@ func TestMailedCheckpoint(t *testing.T) {
 
 // TestPartOfLog reads a part of a log: the newest entries, and those of an old session.
 func TestPartOfLog(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	id := func(i int) string { return audit.NewID(at.Add(time.Duration(i) * time.Hour)) }
 	var entries [][]byte
