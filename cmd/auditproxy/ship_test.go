@@ -45,6 +45,7 @@ func TestShip(t *testing.T) {
 		"LostTopic":     (*shipping).testLostTopic,
 		"BadLines":      (*shipping).testBadLines,
 		"ReadAgain":     (*shipping).testReadAgain,
+		"Authorities":   (*shipping).testAuthorities,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shipping{T: t, broker: broker, proxy: program(t), spool: filepath.Join(t.TempDir(), "spool"), topic: "topic-" + name}
@@ -407,6 +408,35 @@ func (s *shipping) testReadAgain() {
 	must(s, cmd.Wait())
 	if records, _ := s.check(); records != 6 {
 		s.Errorf("%d records, want 6", records)
+	}
+}
+
+// testAuthorities has the environment, which the agent's client chooses, say who is
+// trusted: not where the administrator enforces that.
+func (s *shipping) testAuthorities() {
+	s.record(3)
+	password := filepath.Join(s.TempDir(), "password")
+	must(s, os.WriteFile(password, []byte(kafkatest.Password), 0o600))
+	for _, tt := range []struct {
+		caFile, enforce, trusted string // trusted is by the environment
+		code                     int
+		want                     string
+	}{
+		{"", "[kafka.brokers, kafka.tls.enabled, kafka.tls.ca_file]", s.broker.CAFile, 78, `variable SSL_CERT_FILE: kafka.tls.ca_file: is enforced, and the variable would change who is trusted: unset it for this program, or have the administrator name the file`},
+		{s.broker.CAFile, "[kafka.brokers, kafka.tls.enabled, kafka.tls.ca_file]", "/absent", 0, "shipped 6 records"},
+		{"", "[kafka.brokers]", s.broker.CAFile, 0, "shipped 0 records"}, // as with kafka.tls.ca_file
+	} {
+		file := filepath.Join(s.TempDir(), "config.yaml")
+		must(s, os.WriteFile(file, fmt.Appendf(nil, "enforce: %s\nkafka:\n  brokers: [%q]\n  tls: {enabled: true, ca_file: %q}\n", tt.enforce, s.broker.SecureAddr, tt.caFile), 0o644))
+		cmd := s.command(s.Context(), "--kafka-sasl-mechanism", "scram-sha-512", "--kafka-sasl-username", kafkatest.User, "--kafka-sasl-password-file", password)
+		cmd.Env = append(cmd.Env, "SYSTEM_CONFIG="+file, "SSL_CERT_FILE="+tt.trusted)
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(string(out), tt.want) {
+			s.Errorf("enforcing %s: exit code %d, %s, want %d and %q", tt.enforce, code, out, tt.code, tt.want)
+		}
+	}
+	if records, repeats := s.check(); records != 6 || repeats != 0 {
+		s.Errorf("%d records and %d repeats, want 6 and none", records, repeats)
 	}
 }
 

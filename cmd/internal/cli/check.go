@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,7 +108,12 @@ func TLSKeys(prefix, peers string) []Key {
 	}
 }
 
-// TLS finds settings of TLSKeys that nothing would use, and halves of a pair.
+// authorities are the variables of the environment in which crypto/x509 looks for the
+// authorities of the system.
+var authorities = []string{"SSL_CERT_FILE", "SSL_CERT_DIR"}
+
+// TLS finds settings of TLSKeys that nothing would use, halves of a pair, and an
+// environment that says who is trusted where the administrator enforces that.
 func (c *Checker) TLS(prefix string) {
 	for _, name := range []string{".ca_file", ".cert_file", ".key_file", ".server_name"} {
 		if c.String(prefix+name) != "" && !c.Bool(prefix+".enabled") {
@@ -116,6 +122,14 @@ func (c *Checker) TLS(prefix string) {
 	}
 	if (c.String(prefix+".cert_file") == "") != (c.String(prefix+".key_file") == "") {
 		c.Problem(prefix+".cert_file", "goes with %s.key_file: want both or none", prefix)
+	}
+	if ca := prefix + ".ca_file"; c.Bool(prefix+".enabled") && c.String(ca) == "" && c.Enforced(ca) {
+		for _, name := range authorities {
+			if os.Getenv(name) != "" {
+				c.Problems = append(c.Problems, Problem{Key: ca, Source: Source{Variable, name},
+					Err: errors.New("is enforced, and the variable would change who is trusted: unset it for this program, or have the administrator name the file")})
+			}
+		}
 	}
 }
 
