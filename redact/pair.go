@@ -47,8 +47,9 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 		from := len(p.out)
 		p.out = append(p.appendName(p.out, name), ':')
 		if p.rehash > 0 {
-			p.rehash -= p.digest(e.value) - e.value
+			p.rehash -= p.hide(e.value) - e.value
 		} else {
+			p.conceal(0, len(p.raw)) // what was not read is hidden
 			p.out = append(append(p.out, `{"type":"`...), p.kindAt(e.value).String()...)
 			p.out = append(p.out, `","redacted":true}`...)
 		}
@@ -261,7 +262,7 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 			}
 			return argv.NoSecret, 0
 		}
-		if before.keyLine(t) || p.printed.Line(t, &before.below) {
+		if before.keyLine(t) {
 			return argv.WholeWord, 0
 		}
 		if n%2 == 0 && !names.IsSource(t) && !names.HoldsValue(t) && p.r.names.IsPairName(&p.folded, t) {
@@ -372,7 +373,6 @@ type listState struct {
 	user   bool     // one of the first ones sets a user of Redis
 	login  bool     // the first two are the name and the value of a login: others follow
 	key    bool     // one of them starts a PEM block, and none ends it
-	below  bool     // they are lines of a terminal, and the last command prints a secret
 	last   int      // where the last one starts
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/credential"
+	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
 	"auditproxy/redact/printed"
 	"auditproxy/schemas/jsontext"
@@ -46,6 +47,13 @@ type pass struct {
 	program argv.Command        // the program that an earlier member names for a list
 	columns uint64              // of the next list, as a row of a table: the numbers of those that are secrets
 	rehash  int                 // bytes that may still be digested a second time
+	lines   []byte              // the strings of a list, each with a line feed
+	ends    []int               // where the next one starts, of these strings in lines
+	told    []lex.Span          // the secrets in lines
+	unread  []byte              // what another pass writes for its string
+	lock    int8                // 1 if the arguments open a lock, -1 if not, 0 if it was not looked for
+	inner   bool                // raw is a string of another pass
+	hidden  []lex.Span          // what was hidden there by its place
 	scan    credential.Scanner
 	printed printed.Finder
 }
@@ -62,10 +70,10 @@ func (r *Redactor) pass() *pass { return r.passes.Get().(*pass) }
 const maxKept = 64 << 10
 
 func (r *Redactor) release(p *pass) {
-	p.raw, p.out = nil, nil
+	p.raw, p.out, p.inner = nil, nil, false
 	p.members, p.names = p.members[:0], p.names[:0]
-	if max(cap(p.names), cap(p.text), cap(p.spare), cap(p.settled), cap(p.clean)) > maxKept ||
-		cap(p.members)+p.scan.Kept() > maxKept/32 {
+	if max(cap(p.names), cap(p.text), cap(p.spare), cap(p.settled), cap(p.clean), cap(p.lines), cap(p.unread)) > maxKept ||
+		cap(p.members)+cap(p.ends)+cap(p.told)+cap(p.hidden)+p.scan.Kept() > maxKept/32 {
 		return
 	}
 	r.passes.Put(p)

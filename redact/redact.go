@@ -22,8 +22,8 @@
 // This package reads the JSON and writes the summary. Package names says which
 // names are sensitive, and credential what in a text is a credential.
 //
-// The files, from the top: redact, summary, pair, python, members, text, walk,
-// digest, pass, config, domain, scalar.
+// The files, from the top: redact, summary, pair, lines, python, members, text,
+// walk, digest, pass, config, domain, scalar.
 package redact
 
 //go:generate go test -run "^(TestTables|TestEveryFormat)$" -tables .

@@ -1,11 +1,13 @@
 package redact
 
 import (
+	"math"
 	"strconv"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/schemas/jsontext"
 )
 
 // A reading is how an object's members are to be read.
@@ -21,7 +23,7 @@ const (
 
 // args appends the summary of raw. ok is false if raw cannot be read.
 func (p *pass) args(dst, raw []byte) (out []byte, ok bool) {
-	p.raw, p.flags, p.clear, p.rehash = raw, 0, p.room.Clear, 4*len(raw)
+	p.raw, p.flags, p.clear, p.rehash, p.lock = raw, 0, p.room.Clear, 4*len(raw), 0
 	i := p.raw.Start(0)
 	if i == len(raw) || p.isNull(i) {
 		return append(dst, "{}"...), true
@@ -87,6 +89,9 @@ func (p *pass) object(i, depth int, as reading) int {
 		}
 		info := p.nameInfo(name)
 		if p.r.strict && as == asArguments {
+			if string(name) == "code" && info.class == names.Clear && p.opens() {
+				info.class = names.Sensitive
+			}
 			kind := p.noteMember(name, info, value)
 			late = late || kind&lateProgram != 0 && lists
 			lists = lists || p.isArguments(name, value)
@@ -296,7 +301,7 @@ func (p *pass) value(i, depth int, c names.Class) int {
 			return -1
 		}
 		if p.r.strict {
-			p.clearText(p.decoded(s), c)
+			p.clearString(s, p.decoded(s), i, c)
 		} else {
 			p.plain(s)
 		}
@@ -346,6 +351,7 @@ func (p *pass) list(i, depth int) int {
 	if p.r.strict && columns == 0 && more && p.raw[i] == '[' {
 		header = p.header(i, 2)
 	}
+	lines := p.r.strict && p.readLines(i, more)
 	for ; more; n++ {
 		p.comma(base)
 		from := i
@@ -356,15 +362,18 @@ func (p *pass) list(i, depth int) int {
 		if n > 0 && p.raw[i] == '[' {
 			p.columns = header
 		}
+		if lines && p.line(n) {
+			f, at = argv.WholeWord, 0
+		}
 		switch {
 		case option && !lex.IsOption(p.shortText(i)) || f == argv.WholeWord && at == 0, columns>>n&1 != 0:
-			i = p.digest(i)
+			i = p.hide(i)
 		case f != argv.NoSecret && p.raw[i] == '"':
 			i = p.element(i, f, at)
 		default:
 			i = p.value(i, depth+1, names.Clear)
 		}
-		p.columns = 0
+		p.columns, p.scan.Given = 0, p.scan.Given[:0]
 		if i < 0 {
 			return -1
 		}
@@ -411,11 +420,41 @@ func (p *pass) element(i int, f argv.Form, at int) int {
 	t := p.decoded(s)
 	if at < len(t) {
 		c := f.Within(t[at:])
-		p.scan.Given = lex.Span{From: at + c.From, To: at + c.To}
+		p.scan.Given = append(p.scan.Given, lex.Span{From: at + c.From, To: at + c.To})
 	}
-	p.clearText(t, names.Clear)
-	p.scan.Given = lex.Span{}
+	p.clearString(s, t, i, names.Clear)
 	return next
+}
+
+// clearString writes s, the string at raw[i] whose text is t. Of one in a string that is JSON, it
+// only notes the credentials.
+func (p *pass) clearString(s jsontext.String, t []byte, i int, c names.Class) {
+	switch {
+	case !p.inner:
+		if c == names.Clear && len(t) <= maxWithin && isJSON(t) {
+			p.within(t)
+		}
+		p.clearText(t, c)
+		return
+	case s.Plain():
+		p.found(t, i+1)
+	}
+	p.out, p.scan.Given = append(p.out, '0'), p.scan.Given[:0]
+}
+
+// within adds to the credentials of text, which is JSON, the values that are secrets by their
+// place: what another member names, the parameters of a statement, columns of a table; and
+// those in its strings, in which sentences and lines start and end.
+func (p *pass) within(text []byte) {
+	in := p.r.pass()
+	in.raw, in.flags, in.rehash, in.inner = text, 0, 4*len(text), true
+	in.out, in.hidden = in.unread[:0], in.hidden[:0]
+	in.lock, in.share, in.limit, in.shared, in.over, in.clear = 0, 0, math.MaxInt/2, false, false, maxWithin
+	if i := in.raw.Start(0); in.value(i, 1, names.Clear) > 0 {
+		p.scan.Given = append(p.scan.Given, in.hidden...)
+	}
+	in.unread = in.out
+	p.r.release(in)
 }
 
 // operations writes the list of operations at raw[i].

@@ -21,6 +21,7 @@ func (p *pass) clearText(text []byte, c names.Class) {
 		shown = maxText
 	}
 	redacted := p.redacted(text, shown)
+	p.scan.Given = p.scan.Given[:0]
 	if n <= most {
 		p.out = appendQuoted(p.out, redacted)
 	} else {

@@ -163,6 +163,32 @@ func (s *Scanner) veiled() {
 	s.merge()
 }
 
+// unmarked adds the credentials of the lines without what a diff, a comment, a quotation,
+// a list or a printed file with numbers puts before each: rules about how a line starts see it.
+func (s *Scanner) unmarked() {
+	t, u := s.text[:min(len(s.text), maxUnmarked)], s.unwrapper()
+	u.text, u.at = u.text[:0], u.at[:0]
+	any := false
+	for i := 0; i < len(t); i++ {
+		if i == 0 || t[i-1] == '\n' {
+			n := lex.LineMark(t[i:])
+			any = any || n > 0
+			if i += n; i == len(t) {
+				break
+			}
+		}
+		u.text, u.at = append(u.text, t[i]), append(u.at, int32(i))
+	}
+	if any {
+		u.at = append(u.at, int32(len(t)))
+		s.inside(1)
+		s.merge()
+	}
+}
+
+// maxUnmarked is how much of a text is read without the marks, in bytes: a record shows no more.
+const maxUnmarked = 1 << 10
+
 // inside adds the credentials of the unwrapper's text.
 func (s *Scanner) inside(levels int) {
 	u := s.unwrap

@@ -23,7 +23,7 @@ import (
 func (s *Scanner) Find(text []byte) []lex.Span {
 	s.found = s.found[:0]
 	hint := s.look(text)
-	if s.Given.From < s.Given.To {
+	if len(s.Given) > 0 {
 		hint |= lookPlain
 	}
 	if s.Program.Programs != 0 {
@@ -34,8 +34,8 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	}
 	s.text, s.inward = text, maxInward*len(text)+64<<10
 	s.scan(text, hint)
-	if s.Given.From < s.Given.To {
-		s.found = append(s.found, s.Given)
+	if len(s.Given) > 0 {
+		s.found = append(s.found, s.Given...)
 		s.merge()
 	}
 	if hint&lookEscaped != 0 {
@@ -46,6 +46,9 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	}
 	if hint&lookVeiled != 0 {
 		s.veiled()
+	}
+	if hint&lookTable != 0 || lex.LineMark(text) > 0 {
+		s.unmarked()
 	}
 	if hint&lookEncoded != 0 {
 		s.scanEncoded()

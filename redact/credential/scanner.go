@@ -19,7 +19,7 @@ import (
 // keeps. One goroutine owns it.
 type Scanner struct {
 	Names   *names.Classifier // required
-	Given   lex.Span          // of the next text, known to be a credential by its position
+	Given   []lex.Span        // of the next text, known to be credentials by their position
 	Program argv.Command      // whose arguments the next text is, zero for none
 	Message bool              // of this program's own: a name and a colon do not mark a secret
 	Open    bool              // for tests: no gate skips anything

@@ -487,3 +487,45 @@ func IsBearer(b []byte) bool {
 	}
 	return false
 }
+
+// LineMark returns the length of what is before the text of a line that t starts with: the sign
+// of a diff, a comment or a quotation, a bullet, the number of the line, 0 if there is none.
+func LineMark(t []byte) int {
+	if len(t) < 2 {
+		return 0
+	}
+	n := 0
+	switch c := t[0]; {
+	case c == '+' || c == '>':
+		n = 1
+	case c == '-' || c == '*' || c == ';':
+		if n = 1; c == '-' && t[1] == '-' {
+			n = 2
+		}
+		if c != '-' && t[n] != ' ' || n == 2 && (len(t) == 2 || t[2] != ' ') {
+			return 0
+		}
+	case c == '#' || c == '/' && t[1] == '/':
+		for n < len(t) && t[n] == c {
+			n++
+		}
+	case c == ' ' || c == '\t' || IsDigit(c):
+		for n < len(t) && n < maxLineMark && (t[n] == ' ' || t[n] == '\t') {
+			n++
+		}
+		digits := CountDigits(t[n:min(len(t), n+maxLineMark)])
+		if at := n + digits; digits > 0 && at < len(t) && (t[at] == '\t' || t[at] == ':' || t[at] == '|') {
+			return at + 1
+		} else if digits > 0 {
+			return 0
+		}
+		return n
+	}
+	if n > 0 && n < len(t) && t[n] == ' ' && t[0] != '+' {
+		n++
+	}
+	return n
+}
+
+// maxLineMark is the longest mark, in bytes.
+const maxLineMark = 16

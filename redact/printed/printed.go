@@ -45,18 +45,6 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 	return found
 }
 
-// Line reports whether a line, which comes alone, is a secret: below is whether the command
-// above it prints one, and is kept for the next line.
-func (f *Finder) Line(line []byte, below *bool) bool {
-	p := promptOf(line)
-	if p.end > 0 && (!*below || len(p.head) > 0 || p.last == '$') {
-		f.comment = p.bare
-		*below = f.prints(line[p.end:], p.isOfProgram())
-		return false
-	}
-	return *below && len(bytes.TrimSpace(line)) > 0
-}
-
 // command reports whether the command at t[i:end], which may go on in the lines below it,
 // prints a secret, and returns where these end.
 func (f *Finder) command(t []byte, i, end int, ofProgram bool) (below int, ok bool) {
