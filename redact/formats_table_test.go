@@ -107,6 +107,10 @@ var ownFormats = []leakRule{
 	{Rule: "extended-key", Regexp: `\b(?:xprv|yprv|zprv|tprv|uprv|vprv)[A-Za-z0-9]{100}`}, {Rule: "junos", Regexp: `\$9\$[\w./-]{10}`}, {Rule: "kerberos-ticket", Regexp: `\bdoI[A-Za-z0-9+/]{120}`},
 	{Rule: "macaroon", Regexp: `MDA[A-Za-z0-9]{2}2xvY2F0aW9u[\w+/=-]{40}`}, {Rule: "nostr", Regexp: `\bnsec1[a-z0-9]{58}`}, {Rule: "ory", Regexp: `\bory_(?:at|rt|st|pat|wak)_[\w.-]{30}`},
 	{Rule: "otpauth-migration", Regexp: `otpauth-migration://offline\?data=[\w%+/=-]{20}`}, {Rule: "paseto", Regexp: `\bv[1-4]\.(?:local|public)\.[\w-]{40}`}, {Rule: "postgresql-md5", Regexp: `\bmd5[a-f0-9]{32}`},
+	{Rule: "browserbase", Regexp: `\bbb_live_[\w-]{24}`}, {Rule: "brave", Regexp: `\bBSA[\w-]{28}`}, {Rule: "cal", Regexp: `\bcal_live_[a-f0-9]{32}`}, {Rule: "cerebras", Regexp: `\bcsk-[a-z0-9]{40}`},
+	{Rule: "context7", Regexp: `\bctx7sk-[a-f0-9-]{36}`}, {Rule: "facebook", Regexp: `\bEAA[A-Za-z0-9]{60}`}, {Rule: "fireworks", Regexp: `\bfw_[A-Za-z0-9]{22}`}, {Rule: "notion", Regexp: `\b(?:ntn|secret)_[A-Za-z0-9]{40}`},
+	{Rule: "readme", Regexp: `\brdme_[a-z0-9]{60}`}, {Rule: "render", Regexp: `\brnd_[A-Za-z0-9]{26}`}, {Rule: "resend", Regexp: `\bre_[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20}`}, {Rule: "sentry", Regexp: `\bsntry[su]_[\w+/=-]{40}`},
+	{Rule: "vercel-blob", Regexp: `vercel_blob_rw_[\w-]{30}`},
 	{Rule: "sui", Regexp: `\bsuiprivkey1[a-z0-9]{50}`},
 	{Rule: "xai", Regexp: `\bxai-[A-Za-z0-9]{60}`}, {Rule: "zoho", Regexp: `\b1000\.[a-f0-9]{32}\.[a-f0-9]{32}`},
 }

@@ -6,32 +6,34 @@ import "auditproxy/redact/lex"
 
 // By word of Words: its size.
 const sizes = "\x03\x04\x04\x04\x04\x03\x03\x03\x03\x03\x06\t\t\n\x0e\x04\x03\x03\a\a\x03\x04\x04\x03\x05\x05\t\x12\x03\x14\x03\x18\x04\x05\v\x04\x03\x03\x10\x04\x03\x03!\x04\x04\x04\x18\x15\x04\b\x1c\x05\v\x10\x04\b\x04\x04\x04\x06\a\a\b\x04" +
-	"\b\n\x14\a\v\x05\x04\x06\b\x04\b\t\t\b\x04\x04\x04\x05\x05\x0e\x06\x10,\a\t\b\n\a\n\x05\x05\x05\x05\x05\v\"\x1c\x05\x04\x06\x05\b\n\x05\n\a\x06\b\n\t\n\x06\x04\a\x05\t\t\a\x05\x06\n\x03\a\a" +
-	"\a\t\x06\x06\x06\b\x06\b\a\a\a\f\f\x04\x04\x04\x04\t\t\x04\b\x04\x04\b\x06\x03\x04\b\x05\b\a\x06\t\x06\r\r\x05\x05\x04\x04\n\x05\x04\x04\x04\x04\x04\v\x06\b\x04\x06\x05\a\x05\x06\x06\x06\x06\x05\x06\x06\x05\a" +
-	"\x05\n\a\x04\t\x04\x06\x03\x10\x05\a\a\x04\x04\x04\x04\b\x04\x0e\x05\x05\x04\x06\b\x04\t\x06\n\a\a\b\x06\f\b\x06\t\t\b\x05\t\x04\x06\b\b\x04\x05\t\a\x06\n\x03\x06\f\f\v\t\x0e\b\t\x06\b\x05\a\t" +
-	"\x0e\t\b\f\x04\x04\x05\x05\x04\x05\x05\x05\x05\x05\x05\x05\x04\x06\a\x04\x04\a\x04\n\a\a\b\a\a\b!\x03\x04\b\x03\b\b\b\b\b\x04\f\x0e\x05\x04\x04\x04\x04\x04\a\x05\x05\x05\x04\x05\n\n\t\r\n\v\x04\x05\x14" +
-	"\x02\x03\b\x05\x05\x05\b\b\b\a\t\b\t\t\x02\x04\n\x04\a\f\x0e\x0e\b\x06\x03\x04\n\a\f\f\x06\x06\x06\x06\x02\x03\t\a\x0f\r\b\v\x03\b\b\b\x03\x04\a\a\a\a\x10\a\x04\x05\x04\a\a\x04\x04\x04\v\x06" +
-	"\b\v\x04\t\t\b\x06\x05\t\x04\a\x06\a\f\x04\x06\n\n\v\r\v\r\x0e\x05\x06\a\x04\x05\t\n\t\n\t\n\t\n\x05\x04\x04\x04\x04\x04\n\x06\x06\x04\x04\x06\x04\x05\b\x05\x05\x05\x05\x04\x05\x05\x04\x05\x05\x05\x04\x04" +
-	"\x05\x06\x04\a\x05\x04\x0e\x0e\x0e\x0e\x10\x0e\f\x0e\x0e\x0e\f\x15\f\x0f\x0e\r\f\x0e\x0e\x10\f\x0e\x0e\x0f\x14\x0e\x0f\v\f\x0e\x17\x0e\n\x0e\n\a\x05\x0f\t\b\b\b\x05\x06\a\t\t\t\x06\x01"
+	"\b\n\x14\a\v\x05\x04\x06\b\x04\b\t\t\b\x04\x04\x04\b\x05\x05\x0e\x06\x10,\a\t\b\n\a\n\x05\x05\x05\x05\x05\v\x03\"\x1c\t\x05\x04\x06\x05\b\n\x05\n\a\x06\b\n\t\n\x06\x04\a\x04\a\x05\t\t\a\x05" +
+	"\x06\n\x03\a\a\a\t\x06\x06\x06\b\x06\b\a\a\a\f\f\x04\x03\x04\x04\x04\t\t\x04\b\x04\x04\b\x06\x03\x04\b\x05\b\a\x06\t\x06\r\r\x05\x05\x04\x04\n\x05\x03\x04\x04\x04\x04\x04\v\x06\b\x04\x06\x05\a\x05\x06\x06" +
+	"\x06\x06\x05\x06\x06\x05\a\x05\n\a\x04\t\x04\x06\x03\x10\x05\a\a\x04\x04\x04\x04\b\x04\x0e\x05\x05\x04\x06\b\x04\t\x06\n\a\a\b\x06\f\b\x06\t\t\b\x05\t\x04\x06\b\b\x04\x05\t\a\x06\n\x03\x06\f\f\v\t\x0e" +
+	"\b\t\x06\b\x05\a\t\x0e\t\b\f\x04\x04\x05\x05\x04\x05\x05\x05\x05\x05\x05\x05\x04\x06\a\x04\x04\a\x04\n\a\a\b\a\a\b!\x03\x04\b\x03\b\b\b\b\b\x04\f\x0e\x05\x04\x04\x04\x04\x04\a\x05\x05\x05\x04\x05\n\n" +
+	"\t\r\n\v\x04\x05\x14\x02\x03\b\x05\x05\x05\x03\b\b\b\x04\a\t\b\t\t\x02\x04\n\x04\a\f\x0e\x0e\a\b\x06\x03\x04\n\a\f\f\x06\x06\x06\x06\x02\x03\t\a\x0f\r\b\v\x03\b\b\b\x03\x04\a\a\a\a\a\x10" +
+	"\a\x04\x05\x04\a\a\x04\x04\x04\v\x06\b\v\x04\t\t\b\x06\x05\t\x04\a\x06\a\f\x04\x06\n\n\v\r\v\r\x0e\x05\x06\a\x04\x05\t\n\t\n\t\n\t\n\x05\x04\x04\x04\x04\x04\n\x0f\x06\x06\x04\x04\x06\x04\x05\b\x05" +
+	"\x05\x05\x05\x04\x05\x05\x04\x05\x05\x05\x04\x04\x05\x06\x04\a\x05\x04\x0e\x0e\x0e\x0e\x10\x0e\f\x0e\x0e\x0e\f\x15\f\x0f\x0e\r\f\x0e\x0e\x10\f\x0e\x0e\x0f\x14\x0e\x0f\v\f\x0e\x17\x0e\n\x0e\n\a\x05\x0f\t\b\b\b\x05\x06\a\t" +
+	"\t\t\x06\x01"
 
 // First has, by word of Words, its first one of Formats; one more at the end.
 var First = [...]uint16{
 	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 27, 29, 30, 31, 32, 33, 34,
 	35, 36, 37, 38, 39, 40, 41, 42, 43, 45, 46, 47, 49, 50, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 64, 65, 67, 68, 69, 70, 71,
-	72, 73, 74, 75, 76, 78, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 100, 102, 103, 104, 105, 106, 107, 108,
-	109, 110, 111, 112, 113, 114, 115, 116, 117, 118, 119, 121, 122, 123, 124, 125, 126, 127, 129, 130, 131, 132, 133, 134, 135, 136, 139, 140, 141, 142, 143, 144,
-	146, 147, 148, 149, 150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 172, 173, 174, 175, 177, 178,
-	179, 180, 181, 182, 184, 185, 186, 187, 188, 189, 190, 192, 194, 196, 198, 200, 202, 203, 205, 206, 208, 210, 211, 213, 215, 217, 220, 222, 224, 225, 226, 227,
-	229, 230, 231, 232, 233, 234, 235, 236, 237, 238, 239, 240, 241, 242, 243, 244, 245, 246, 247, 248, 250, 251, 252, 253, 254, 255, 256, 257, 258, 259, 260, 261,
-	263, 264, 265, 266, 268, 270, 272, 273, 274, 275, 277, 278, 279, 280, 281, 282, 285, 286, 287, 288, 289, 291, 293, 295, 296, 297, 298, 299, 300, 301, 302, 303,
-	304, 305, 306, 307, 308, 309, 311, 312, 314, 315, 316, 318, 319, 320, 321, 322, 323, 324, 325, 326, 327, 328, 329, 330, 331, 333, 334, 335, 336, 337, 338, 339,
-	340, 341, 342, 344, 345, 346, 347, 348, 349, 350, 351, 352, 353, 354, 355, 356, 357, 358, 359, 362, 363, 364, 365, 366, 367, 368, 369, 370, 371, 372, 373, 374,
-	375, 376, 377, 378, 379, 380, 381, 383, 385, 387, 388, 389, 390, 391, 392, 393, 394, 395, 396, 397, 398, 399, 400, 402, 403, 405, 408, 409, 410, 411, 412, 414,
-	416, 418, 420, 421, 422, 425, 426, 427, 428, 431, 434, 435, 437, 439, 441, 442, 443, 444, 445, 446, 447, 448, 449, 450, 451, 452, 453, 454, 455, 456, 457, 458,
-	459, 460, 461, 463, 464, 465, 466, 467, 468, 469, 471, 472, 473, 474, 475, 476, 477, 478, 479, 480, 481, 482, 483, 484, 485, 486, 491, 492, 493, 494, 495, 496,
-	497, 498, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511, 512, 513, 514, 516, 517, 519, 523, 524, 525, 526, 528, 530, 531, 533, 535, 537, 538,
-	540, 541, 544, 545, 546, 547, 548, 549, 550, 551, 552, 553, 554, 555, 556, 557, 558, 559, 560, 561, 562, 563, 564, 565, 566, 567, 568, 569, 570, 571, 572, 573,
-	574, 575, 576, 577, 578, 579, 580, 581, 582, 583, 585, 586, 587, 588, 589, 590, 591, 592, 594, 595, 597, 598, 600, 601, 602}
+	72, 73, 74, 75, 76, 78, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 101, 103, 104, 105, 106, 107, 108,
+	109, 110, 111, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121, 122, 124, 125, 126, 127, 128, 129, 130, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 144,
+	145, 146, 147, 148, 149, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 172, 173, 174, 175, 176, 177,
+	178, 179, 180, 181, 183, 184, 185, 186, 187, 188, 190, 191, 192, 193, 194, 195, 196, 197, 199, 201, 203, 205, 207, 209, 210, 212, 213, 215, 217, 218, 220, 222,
+	224, 227, 229, 231, 232, 233, 234, 236, 237, 238, 239, 240, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255, 257, 258, 259, 260, 261,
+	262, 263, 264, 265, 266, 267, 268, 270, 271, 272, 273, 275, 277, 279, 280, 281, 282, 284, 285, 286, 287, 288, 289, 292, 293, 294, 295, 296, 298, 300, 302, 303,
+	304, 305, 306, 307, 308, 309, 310, 311, 312, 313, 314, 315, 316, 318, 319, 321, 322, 323, 325, 326, 327, 328, 329, 330, 332, 333, 334, 335, 336, 337, 338, 339,
+	341, 342, 343, 344, 345, 346, 347, 348, 349, 350, 352, 353, 354, 355, 356, 357, 358, 359, 360, 361, 362, 363, 364, 365, 366, 367, 370, 371, 372, 373, 374, 375,
+	376, 377, 378, 379, 380, 381, 382, 383, 384, 385, 386, 387, 388, 390, 391, 393, 395, 397, 398, 399, 400, 401, 402, 403, 404, 405, 406, 407, 408, 409, 410, 411,
+	412, 414, 415, 417, 420, 421, 422, 423, 424, 426, 428, 430, 432, 433, 434, 437, 438, 439, 440, 443, 446, 447, 449, 451, 453, 454, 455, 456, 457, 458, 459, 460,
+	461, 463, 464, 465, 466, 467, 468, 469, 470, 471, 472, 473, 474, 475, 477, 478, 479, 480, 481, 482, 483, 485, 486, 487, 488, 489, 490, 491, 492, 493, 494, 495,
+	496, 497, 498, 499, 500, 505, 506, 507, 508, 509, 510, 511, 512, 513, 514, 515, 516, 517, 518, 519, 520, 521, 522, 523, 524, 525, 526, 527, 528, 529, 531, 532,
+	534, 538, 539, 540, 541, 543, 545, 546, 548, 550, 552, 553, 555, 556, 559, 560, 561, 562, 563, 564, 565, 566, 567, 568, 569, 570, 571, 572, 573, 574, 575, 576,
+	577, 578, 579, 580, 581, 582, 583, 584, 585, 586, 587, 588, 589, 590, 591, 592, 593, 594, 595, 596, 597, 598, 600, 601, 602, 603, 604, 605, 606, 607, 609, 610,
+	612, 613, 615, 616, 617}
 
 // Sets are the sets of bytes of Formats.
 var Sets = [...]lex.ByteSet{
@@ -216,6 +218,7 @@ var Formats = [...]Format{
 	{Literal: "AZDO", Before: 12, After: 12, MinBefore: 76, MaxBefore: 76, MinAfter: 4, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                     // azure-devops
 	{Literal: "AzFu", Before: 6, After: 7, MinBefore: 36, MaxBefore: 36, MinAfter: 6, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // azure-service
 	{Literal: "AzSe", Before: 6, After: 7, MinBefore: 36, MaxBefore: 36, MinAfter: 6, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // azure-service
+	{Literal: "bb_live_", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 24, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // browserbase
 	{Literal: "BBDC-", Before: 0, After: 22, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // bitbucket
 	{Literal: "BBFF-", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 30, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // ubidots
 	{Literal: "bcrypt_sha256$", Before: 0, After: 4, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                              // django-hash
@@ -236,8 +239,10 @@ var Formats = [...]Format{
 	{Literal: "bkpt_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 32, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // buildkite
 	{Literal: "bkua_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 32, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // buildkite
 	{Literal: "blockchain$", Before: 0, After: 23, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                // wallet
+	{Literal: "BSA", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 28, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                         // brave
 	{Literal: "", Before: 0, After: 35, MinBefore: 0, MaxBefore: 0, MinAfter: 17, MaxAfter: 17, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // sidekiq-secret
 	{Literal: "", Before: 0, After: 35, MinBefore: 0, MaxBefore: 0, MinAfter: 17, MaxAfter: 17, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // sidekiq-secret
+	{Literal: "cal_live_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 32, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // cal
 	{Literal: "cfat_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // cloudflare
 	{Literal: "cfk_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // cloudflare
 	{Literal: "CFPAT-", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                     // contentful
@@ -255,6 +260,8 @@ var Formats = [...]Format{
 	{Literal: "", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 64, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // confluent-secret-key
 	{Literal: "", Before: 0, After: 13, MinBefore: 0, MaxBefore: 0, MinAfter: 43, MaxAfter: 43, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // contentful-delivery-api-token
 	{Literal: "cosmo_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 32, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // cosmo
+	{Literal: "csk-", Before: 0, After: 24, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // cerebras
+	{Literal: "ctx7sk-", Before: 0, After: 36, MinBefore: 0, MaxBefore: 0, MinAfter: 36, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                     // context7
 	{Literal: "dapi", Before: 0, After: 36, MinBefore: 0, MaxBefore: 0, MinAfter: 32, MaxAfter: 34, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                           // databricks-api-token
 	{Literal: "", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 40, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // datadog-access-token
 	{Literal: "DCC2$", Before: 0, After: 33, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // cached
@@ -284,6 +291,7 @@ var Formats = [...]Format{
 	{Literal: "duffel_live_", Before: 0, After: 13, MinBefore: 0, MaxBefore: 0, MinAfter: 43, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                               // duffel-api-token
 	{Literal: "duffel_test_", Before: 0, After: 13, MinBefore: 0, MaxBefore: 0, MinAfter: 43, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                               // duffel-api-token
 	{Literal: "e2b_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                         // e2b
+	{Literal: "EAA", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 60, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                         // facebook
 	{Literal: "EAAA", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 22, MaxAfter: 60, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                           // square-access-token
 	{Literal: "EAAC", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 100, MaxAfter: 1000, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // facebook-page-access-token
 	{Literal: "EAAM", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 100, MaxAfter: 1000, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // facebook-page-access-token
@@ -314,6 +322,7 @@ var Formats = [...]Format{
 	{Literal: "fo1_", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 43, MaxAfter: 43, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                           // flyio-access-token
 	{Literal: "", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 64, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // freshbooks-access-token
 	{Literal: "fvde$", Before: 0, After: 23, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // disk
+	{Literal: "fw_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 22, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                         // fireworks
 	{Literal: "gho_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 36, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // github-oauth
 	{Literal: "gho_", Before: 0, After: 38, MinBefore: 0, MaxBefore: 0, MinAfter: 16, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // github
 	{Literal: "ghp_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 36, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // github-pat
@@ -448,6 +457,7 @@ var Formats = [...]Format{
 	{Literal: "NRSP-", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 18, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // newrelic
 	{Literal: "nsec1", Before: 0, After: 24, MinBefore: 0, MaxBefore: 0, MinAfter: 58, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // nostr
 	{Literal: "ntn_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 46, MaxAfter: 46, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                           // notion-api-token
+	{Literal: "ntn_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // notion
 	{Literal: "nvapi-", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // nvidia
 	{Literal: "", Before: 0, After: 13, MinBefore: 0, MaxBefore: 0, MinAfter: 32, MaxAfter: 32, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // nytimes-access-token
 	{Literal: "odf$", Before: 0, After: 23, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // document
@@ -505,12 +515,15 @@ var Formats = [...]Format{
 	{Literal: "RAR3$", Before: 0, After: 23, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // document
 	{Literal: "rar5$", Before: 0, After: 23, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // document
 	{Literal: "rdme_", Before: 0, After: 24, MinBefore: 0, MaxBefore: 0, MinAfter: 70, MaxAfter: 70, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                          // readme-api-token
+	{Literal: "rdme_", Before: 0, After: 24, MinBefore: 0, MaxBefore: 0, MinAfter: 60, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // readme
+	{Literal: "re_", Before: 0, After: 25, MinBefore: 0, MaxBefore: 0, MinAfter: 27, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                         // resend
 	{Literal: "rk_live_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 10, MaxAfter: 99, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // stripe-access-token
 	{Literal: "rk_live_", Before: 0, After: 38, MinBefore: 0, MaxBefore: 0, MinAfter: 10, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // stripe
 	{Literal: "rk_prod_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 10, MaxAfter: 99, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // stripe-access-token
 	{Literal: "rk_prod_", Before: 0, After: 38, MinBefore: 0, MaxBefore: 0, MinAfter: 10, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // stripe
 	{Literal: "rk_test_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 10, MaxAfter: 99, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // stripe-access-token
 	{Literal: "rk_test_", Before: 0, After: 38, MinBefore: 0, MaxBefore: 0, MinAfter: 10, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // stripe
+	{Literal: "rnd_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 26, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // render
 	{Literal: "rootly_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // rootly
 	{Literal: "rubygems_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 48, MaxAfter: 48, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // rubygems-api-token
 	{Literal: "RWRTY0Iy", Before: 0, After: 7, MinBefore: 0, MaxBefore: 0, MinAfter: 60, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // minisign
@@ -524,6 +537,7 @@ var Formats = [...]Format{
 	{Literal: "SCRAM-SHA-1$", Before: 0, After: 57, MinBefore: 0, MaxBefore: 0, MinAfter: 60, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                               // scram
 	{Literal: "SCRAM-SHA-256$", Before: 0, After: 57, MinBefore: 0, MaxBefore: 0, MinAfter: 60, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                             // scram
 	{Literal: "SCRAM-SHA-512$", Before: 0, After: 57, MinBefore: 0, MaxBefore: 0, MinAfter: 60, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                             // scram
+	{Literal: "secret_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                     // notion
 	{Literal: "", Before: 0, After: 44, MinBefore: 0, MaxBefore: 0, MinAfter: 36, MaxAfter: 36, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // sendbird-access-id
 	{Literal: "", Before: 0, After: 19, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 40, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // sendbird-access-token
 	{Literal: "", Before: 0, After: 19, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 64, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // sentry-access-token
@@ -571,8 +585,10 @@ var Formats = [...]Format{
 	{Literal: "sm_pat_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 16, MaxAfter: 16, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // settlemint-personal-access-token
 	{Literal: "sm_sat_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 16, MaxAfter: 16, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // settlemint-service-access-token
 	{Literal: "SNMPv3$", Before: 0, After: 33, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                    // cached
+	{Literal: "sntrys_", Before: 0, After: 22, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                     // sentry
 	{Literal: "sntrys_eyJpYXQiO", Before: 0, After: 7, MinBefore: 0, MaxBefore: 0, MinAfter: 80, MaxAfter: 462, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                               // sentry-org-token
 	{Literal: "sntryu_", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 64, MaxAfter: 64, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                         // sentry-user-token
+	{Literal: "sntryu_", Before: 0, After: 22, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                     // sentry
 	{Literal: "", Before: 0, After: 44, MinBefore: 0, MaxBefore: 0, MinAfter: 36, MaxAfter: 36, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // snyk-api-token
 	{Literal: "", Before: 0, After: 13, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 44, Alone: false, Behind: false, Digit: false, Assigned: true, Humped: true},                                                // sonar-api-token
 	{Literal: "spu-", Before: 0, After: 8, MinBefore: 0, MaxBefore: 0, MinAfter: 32, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                         // spectral
@@ -632,6 +648,7 @@ var Formats = [...]Format{
 	{Literal: "vcp_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 30, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // vercel
 	{Literal: "vcr_", Before: 0, After: 12, MinBefore: 0, MaxBefore: 0, MinAfter: 30, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                        // vercel
 	{Literal: "veracrypt$", Before: 0, After: 23, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                 // disk
+	{Literal: "vercel_blob_rw_", Before: 0, After: 20, MinBefore: 0, MaxBefore: 0, MinAfter: 30, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                            // vercel-blob
 	{Literal: "VF.DM.", Before: 0, After: 38, MinBefore: 0, MaxBefore: 0, MinAfter: 30, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // voiceflow
 	{Literal: "VF.WS.", Before: 0, After: 38, MinBefore: 0, MaxBefore: 0, MinAfter: 30, MaxAfter: 65535, Alone: true, Behind: false, Digit: false, Assigned: false, Humped: false},                                      // voiceflow
 	{Literal: "vmx$", Before: 0, After: 23, MinBefore: 0, MaxBefore: 0, MinAfter: 40, MaxAfter: 65535, Alone: false, Behind: false, Digit: false, Assigned: false, Humped: false},                                       // disk
