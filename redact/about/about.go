@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
@@ -53,7 +54,7 @@ func IsObject(r *literal.Reader, from, to, i int) bool {
 	}
 	v := r.Quoted(i+1, 0)
 	rest := t[min(len(t), v.To+1):min(len(t), v.To+maxWord)]
-	for _, said := range []string{" not found", " deleted", " created", " configured", " patched", " unchanged", " already"} {
+	for _, said := range []string{" not found", " was not found", " does not exist", " deleted", " created", " configured", " patched", " unchanged", " already"} {
 		if bytes.HasPrefix(rest, []byte(said)) {
 			return true
 		}
@@ -135,7 +136,7 @@ func IsState(name, b []byte) bool {
 		{"cookie", " strict lax missing secure session "}, {"cookies", " strict lax missing accepted blocked "}, {"passphrase", " ask prompt "},
 		{"env", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
 		{"environment", " prod production staging stage dev development test testing qa uat local live sandbox ci preview "},
-		{"key", " missing active inactive valid invalid found "}, {"secrets", " inherit missing found "}, {"pin", " latest top bottom left right "},
+		{"key", " missing active inactive valid invalid found expired revoked "}, {"token", " missing active inactive valid invalid expired revoked "}, {"secrets", " inherit missing found "}, {"pin", " latest top bottom left right "},
 		{"credential", " default include omit same-origin "}, {"authorization", " rbac abac "},
 	} {
 		if lex.HasFoldSuffix(name, of.name) {
@@ -431,7 +432,7 @@ func IsNameOfSecret(name, b []byte) bool {
 }
 
 // IsVariable reports whether the value v of the separator at i is a variable that is compared,
-// token !== other, or what a command prints, TOKEN=`pass show x`.
+// token !== other, password == confirm_password, or what a command prints, TOKEN=`pass show x`.
 func IsVariable(t []byte, i int, v lex.Span) bool {
 	if t[v.From] == '[' && bytes.HasPrefix(t[v.To:], []byte("::")) { // a method of a type of PowerShell
 		return true
@@ -440,7 +441,14 @@ func IsVariable(t []byte, i int, v lex.Span) bool {
 		program, _, ok := bytes.Cut(t[v.From:v.To], []byte(" "))
 		return ok && v.From == i+2 && t[i] == '=' && t[i-1] > ' ' && t[v.From] >= 'a' && lex.IsWords(program) && string(program) != "echo" && string(program) != "printf"
 	}
-	return lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && t[i] == '=' && i+2 < len(t) && t[i+1] == '=' && (t[i+2] == '=' || t[i-1] == '!') && lex.IsWords(t[v.From:v.To]) && t[v.To-1] != '='
+	if lex.Classes[t[v.From-1]]&lex.IsQuote != 0 || t[i] != '=' || i+2 >= len(t) || t[v.To-1] == '=' {
+		return false
+	}
+	if t[i+1] == '=' && (t[i+2] == '=' || t[i-1] == '!') && lex.IsWords(t[v.From:v.To]) {
+		return true
+	}
+	other := bytes.TrimRight(bytes.TrimRight(t[v.From:v.To], ":;)"), "0123456789")
+	return (t[i+1] == '=' || t[i-1] == '!') && lex.IsWords(other) && formats.NamesSecret(other)
 }
 
 // Property returns the name of a property of C# whose accessors end at i: PASSWORD

@@ -178,14 +178,14 @@ func IsCompared(t []byte, from, to, i int, n *names.Classifier, f *names.Folded)
 	return n.Sensitive(f, names.NoWhole|names.AtEnd)
 }
 
-// ComparisonLen returns the length of the operator of PowerShell that b ends in, with the
-// space before it: -eq, -ceq, -cne.
+// ComparisonLen returns the length of the operator of PowerShell or SQL that b ends in, with
+// the space before it: -eq, -ceq, -cne, LIKE.
 func ComparisonLen(b []byte) int {
 	n := len(b)
 	if n < len(" -ne") || b[n-1]|0x20 != 'q' && b[n-1]|0x20 != 'e' {
 		return 0
 	}
-	for _, operator := range [...]string{" -eq", " -ceq", " -ieq", " -ne", " -cne", " -ine", " -like", " -clike"} {
+	for _, operator := range [...]string{" -eq", " -ceq", " -ieq", " -ne", " -cne", " -ine", " -like", " -clike", " like", " ilike"} {
 		if lex.HasFoldSuffix(b, operator) {
 			return len(operator)
 		}

@@ -44,7 +44,7 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"sendlineafter:> sendafter:> strcpy:> strncpy:> strlcpy:> strcat:> write:> btoa:% b64encode:% base64_encode:% strict_encode64:% encode64:% urlsafe_b64encode:% EncodeToString:% encodeToString:% base64encode:% " +
 	"buffer.from:% GetBytes:% getBytes:% " +
 	"gomail.NewDialer:3 NewPlainDialer:3 SendGridAPIClient:0 OAuth1UserHandler:1 OAuth1UserHandler:3 jenkins.Jenkins:2 add_password:3 SqlCredential:1 hashSync:0 password.create:0 " +
-	"preemptive.basic:1 Twilio:1 twilio:1 Connection:2 smtp.start:4 gitlab.Gitlab:1 gitlab.NewClient:0 discord.New:0 client.new:1 " +
+	"preemptive.basic:1 Twilio:1 twilio:1 Connection:2 smtp.start:4 gitlab.Gitlab:1 gitlab.NewClient:0 discord.New:0 client.new:1 flag.String:= SetBasicAuth:1 vault.create_secret:0 vault.update_secret:1 encrypt:2 decrypt:2 tryDecrypt:2 " +
 	"equals:? equalsIgnoreCase:? Equals:? toBe:? toEqual:? isEqualTo:? strcmp:? strncmp:? hash_equals:? compare_digest:? " +
 	"assertEquals:? assertEqual:? assertNotEquals:? assertNotEqual:? assertSame:? assertNotSame:? assert_equal:? assert_not_equal:? assert_eq:? assert_ne:? XCTAssertEqual:? AreEqual:? " +
 	"AreNotEqual:? AreSame:? Equal:? NotEqual:? equal:? notEqual:? strictEqual:? notStrictEqual:? deepEqual:? deepStrictEqual:? eq:? eql:? toStrictEqual:? is:? equalTo:? EqualTo:? isSameAs:? " +
@@ -211,6 +211,8 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 			return v
 		}
 		return lex.Span{}
+	case string(name) == "create_user" && n == 2: // of SQL, without an address
+		k = 1
 	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n <= k,
 		string(name) == "fromString" && !calledOn(t, first, "secret"), string(name) == "signWith" && n-1 != k,
 		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,

@@ -34,7 +34,7 @@ func (s *Scanner) described(i int) lex.Span {
 		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}
-	} else if n := about.ComparisonLen(t[s.from:to]); n > 0 { // of PowerShell
+	} else if n := about.ComparisonLen(t[s.from:to]); n > 0 { // of PowerShell, of SQL
 		for to -= n; to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}

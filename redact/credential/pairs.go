@@ -157,8 +157,8 @@ func behindOperator(t []byte, i int) int {
 // maxOperator is the longest operator and the quote behind it, in bytes.
 const maxOperator = 7
 
-// tuple finds SECRET in {password, "SECRET"} and {password, <<"SECRET">>}, as Erlang
-// has them, where the comma is at i.
+// tuple finds SECRET in {password, "SECRET"}, {password, <<"SECRET">>} and -define(PASSWORD, "SECRET"),
+// as Erlang has them, where the comma is at i.
 func (s *Scanner) tuple(i int) lex.Span {
 	t := s.text
 	from := i
@@ -171,7 +171,8 @@ func (s *Scanner) tuple(i int) lex.Span {
 	if t[from-1] == ':' && (from == 1 || t[from-2] <= ' ' || t[from-2] == '(' || t[from-2] == '{') {
 		return s.symbol(from, i)
 	}
-	if t[from-1] != '{' {
+	macro := bytes.HasSuffix(t[:from], []byte("-define("))
+	if t[from-1] != '{' && !macro {
 		return lex.Span{}
 	}
 	v := i + 1
@@ -186,7 +187,7 @@ func (s *Scanner) tuple(i int) lex.Span {
 	for end < len(t) && (t[end] == '>' || t[end] == ' ') && end-c.To < 5 {
 		end++
 	}
-	if end == len(t) || t[end] != '}' {
+	if end == len(t) || t[end] != '}' && (!macro || t[end] != ')') {
 		return lex.Span{}
 	}
 	return c

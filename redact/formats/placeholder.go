@@ -19,6 +19,9 @@ func IsPlaceholder(b []byte) bool {
 	if isMasked(b) || n > PublishedAt && slices.Contains(published[:], lex.View(b[PublishedAt:])) {
 		return true
 	}
+	if n > 3 && n <= maxSubstituted && b[0] == '$' && b[1] == '(' && b[n-1] == ')' {
+		return isSubstituted(b[2 : n-1])
+	}
 	if n == 0 || n > 64 {
 		return false
 	}
@@ -53,8 +56,6 @@ func IsPlaceholder(b []byte) bool {
 		return b[n-1] == '}' && only(b[2:at], "a0") && IsPlaceholder(b[at+2:n-1])
 	case b[0] == '$' && n > 2 && b[1] == '{':
 		return b[n-1] == '}' && only(b[2:n-1], "a0.{} ")
-	case b[0] == '$' && n > 1 && b[1] == '(' && b[n-1] == ')':
-		return !bytes.HasPrefix(b[2:], []byte("echo")) && !bytes.HasPrefix(b[2:], []byte("printf")) && only(b[2:n-1], "a-/. ")
 	case (b[0] == '$' || b[0] == '<') && n > 1 && b[1] == '(':
 		return only(b[2:], "a-")
 	case b[0] == '$' && n > 1:
@@ -74,7 +75,7 @@ func IsPlaceholder(b []byte) bool {
 	case b[0] == '<':
 		return n > 3 && only(b[1:], "a:> -")
 	case b[0] == '{' && b[n-1] == '}': // of Python, but not of ODBC
-		return only(b[1:n-1], "a.") && namesSecret(b[1:n-1])
+		return only(b[1:n-1], "a.") && NamesSecret(b[1:n-1])
 	case b[0] == '[' && b[n-1] == ']':
 		return only(b[1:n-1], " ")
 	case b[0] == '(': // what terraform says of a secret
@@ -107,6 +108,25 @@ func IsPlaceholder(b []byte) bool {
 		}
 	}
 	return n > 2
+}
+
+// maxSubstituted is the longest command whose output is put in a text, in bytes.
+const maxSubstituted = 256
+
+// isSubstituted reports whether a command prints what is elsewhere, rather than what it is given.
+// What is among its arguments is found there.
+func isSubstituted(command []byte) bool {
+	program, arguments, more := bytes.Cut(command, []byte(" "))
+	switch string(program) {
+	case "echo", "printf", "base64", "rev", "tr":
+		return false
+	}
+	for _, c := range arguments {
+		if lex.Classes[c]&lex.IsAlnum == 0 && strings.IndexByte("-_=/., :@|{}[]'", c) < 0 {
+			return false
+		}
+	}
+	return lex.IsWords(bytes.ReplaceAll(program, []byte("/"), []byte("_"))) && (more || len(program) > 1)
 }
 
 // isMasked reports whether b is a mask behind a vendor's key prefix:
@@ -163,7 +183,7 @@ func isReference(b []byte) bool {
 			return true
 		}
 	}
-	return namesSecret(b[last:]) && bytes.IndexByte(b, ':') < 0
+	return NamesSecret(b[last:]) && bytes.IndexByte(b, ':') < 0
 }
 
 // isElement reports whether b is an element of a variable, by its number, or a method of
@@ -180,8 +200,8 @@ func isElement(b []byte) bool {
 	return len(rest) == 0 || rest[0] == '.' && lex.IsWords(rest)
 }
 
-// namesSecret reports whether a variable's name ends as that of a secret.
-func namesSecret(b []byte) bool {
+// NamesSecret reports whether a variable's name ends as that of a secret.
+func NamesSecret(b []byte) bool {
 	for _, end := range [...]string{"password", "secret", "token", "key"} {
 		if lex.HasFoldSuffix(b, end) {
 			return true

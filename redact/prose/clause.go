@@ -81,7 +81,7 @@ func changedTo(t []byte, i int) int {
 			end++
 		}
 		switch string(t[i:end]) {
-		case "has", "been", "was", "is", "successfully":
+		case "has", "been", "was", "is", "got", "successfully":
 		case "set", "reset", "changed", "updated", "rotated":
 			done = true
 		case "to":
@@ -183,14 +183,14 @@ func endsClause(t []byte, i int) bool {
 	if i >= len(t) || t[i] >= 0xE3 || t[i] == '\n' || t[i] == '\r' || lex.Classes[t[i]]&lex.IsQuote != 0 || IsStop(t[i:]) || t[i] == '\\' {
 		return true
 	}
-	if bytes.HasPrefix(t[i:], []byte(" (")) {
+	if i+2 < len(t) && t[i] == ' ' && (t[i+1] == '(' || t[i+1] == '-' && t[i+2] == ' ' || t[i+1] == 0xE2 && t[i+2] == 0x80) { // a dash or the like
 		return true
 	}
 	if t[i] == '<' { // of HTML
 		return i+1 < len(t) && t[i+1] == '/'
 	}
 	if strings.IndexByte(".,;:!?)", t[i]) >= 0 {
-		return i+1 == len(t) || t[i+1] <= ' ' || t[i+1] == ')' || lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\'
+		return i+1 == len(t) || t[i+1] <= ' ' || t[i+1] == ')' || lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '<'
 	}
 	if t[i] != ' ' {
 		return false

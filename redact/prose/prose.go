@@ -279,17 +279,24 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 }
 
 // inserted finds the secret that is put in behind the noun t[from:to]: the password, SECRET,
-// works; the password, which is SECRET, works; the password's SECRET.
+// works; the password, which is SECRET, works; the password's SECRET; if it asks for the password,
+// enter SECRET.
 func inserted(t []byte, from, to int, kind noun) lex.Span {
 	at := lex.After(t, to, "'s ")
 	comma := at == 0
 	if comma {
-		if at = lex.After(t, to, ", "); at == 0 || !isDeterminer(lastWord(t, from)) {
+		if at = lex.After(t, to, ", "); at == 0 {
 			return lex.Span{}
 		}
-		if which := lex.After(t, at, "which is "); which > 0 {
-			at, comma = which, false
+		for _, verb := range [...]string{"which is ", "answer ", "enter ", "type ", "use ", "give ", "say "} {
+			if behind := lex.After(t, at, verb); behind > 0 {
+				at, comma = behind, false
+				break
+			}
 		}
+	}
+	if comma && !isDeterminer(lastWord(t, from)) {
+		return lex.Span{}
 	}
 	v := wordAt(t, at)
 	w := t[v.From:v.To]

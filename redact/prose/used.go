@@ -83,6 +83,7 @@ func used(t []byte, from, to int) lex.Span {
 	verb := bytes.TrimRight(rest[:len(rest)-len(w)], " ")
 	starts := len(verb) == 0 || strings.IndexByte(".:,;", verb[len(verb)-1]) >= 0
 	verb = lastField(verb)
+	verb = verb[bytes.LastIndexByte(verb, '>')+1:] // of markup
 	looks := LooksSecret(t[v.From:v.To]) || hasMark(t[v.From:v.To])
 	switch role {
 	case "is":
@@ -91,7 +92,7 @@ func used(t []byte, from, to int) lex.Span {
 		}
 		return v
 	case "as":
-		if isUse(verb) && endsClause(t, to) {
+		if (quoted || isUse(verb)) && endsClause(t, to) {
 			return v
 		}
 	case "for":
@@ -139,7 +140,7 @@ func typed(t []byte, least, from int, later bool) lex.Span {
 	}
 	for _, verb := range [...]string{"ype ", "nter ", "ut ", "aste ", "ill ", "nput "} {
 		at := bytes.LastIndex(before, []byte(verb))
-		if at < 1 || strings.IndexByte("tepfi", before[at-1]|0x20) < 0 || at > 1 && before[at-2] > ' ' {
+		if at < 1 || strings.IndexByte("tepfi", before[at-1]|0x20) < 0 || at > 1 && before[at-2] > ' ' && before[at-2] != '>' {
 			continue
 		}
 		at += len(verb)

@@ -25,7 +25,7 @@ const (
 	Others = "token Token TOKEN jeton Jeton secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
 		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten zugang Zugang " +
 		"ZUGANGSDATEN clave Clave CLAVE pass Pass passe Passe PASSE pw Pw PW hasło Hasło HASŁO haslo Haslo HASLO khẩu Khẩu KHẨU sandi " +
-		"Sandi SANDI cvv CVV cvc CVC codigo Codigo answer Answer"
+		"Sandi SANDI chave Chave CHAVE chiave Chiave CHIAVE cvv CVV cvc CVC codigo Codigo answer Answer"
 )
 
 // isLinked reports whether rest, the text behind one of Others, says what it is, or starts
@@ -116,7 +116,7 @@ func nounOf(w []byte) noun {
 		return password
 	case "pin", "code", "otp", "cvv", "cvc", "código", "codigo", "код", "验证码", "驗證碼", "認証コード", "인증번호":
 		return number
-	case "token", "secret", "key", "clave", "jeton", "令牌", "密钥", "密鑰", "トークン", "토큰", "токен", "ключ":
+	case "token", "secret", "key", "clave", "chave", "chiave", "clé", "schlüssel", "jeton", "令牌", "密钥", "密鑰", "トークン", "토큰", "токен", "ключ":
 		return key
 	case "login", "logins", "log", "sign", "logged", "credentials", "creds", "zugangsdaten", "zugang":
 		return logins
@@ -257,7 +257,7 @@ func isAdverb(w []byte) bool {
 // isOf reports whether w is between a noun and what it is of.
 func isOf(w []byte) bool {
 	switch string(w) {
-	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "di", "you", "I", "we", "they", "he", "she", "used", "needed", "mea", "saya", "của", "tôi", "μου", "بي", "الخاصة", "pentru", "від", "k", "ke", "πρόσβασης", "שלי", "של", "za", "untuk", "för", "till":
+	case "for", "of", "on", "to", "between", "für", "fürs", "von", "vom", "beim", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "di", "you", "I", "we", "they", "he", "she", "used", "needed", "mea", "saya", "của", "tôi", "μου", "بي", "الخاصة", "pentru", "від", "k", "ke", "πρόσβασης", "שלי", "של", "za", "untuk", "för", "till":
 		return true
 	}
 	return false
@@ -285,7 +285,7 @@ func isPreposition(w []byte) bool {
 // isConnective reports whether w begins another clause.
 func isConnective(w []byte) bool {
 	switch string(w) {
-	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "и", "для", "です", "입니다", "है", "है।", "است":
+	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "yesterday", "today", "tomorrow", "now", "gestern", "heute", "ayer", "hier", "и", "для", "です", "입니다", "है", "है।", "است":
 		return true
 	}
 	return false
