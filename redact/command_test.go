@@ -153,7 +153,11 @@ func TestBrokenTexts(t *testing.T) {
 	}
 	for _, line := range all {
 		for i := range len(line) + 1 {
-			for _, in := range []string{line[:i], "cd /srv\n" + line[:i], line[i:] + "\n"} {
+			broken := []string{line[:i], "cd /srv\n" + line[:i], line[i:] + "\n"}
+			if line[0] == '{' || line[0] == '[' {
+				broken = append(broken, line[:i]+"}", line[:i]+"]", line[:i]+"]}")
+			}
+			for _, in := range broken {
 				args := append(jsontext.AppendQuote([]byte(`{"keys":`), in), '}')
 				if _, flags := r.AppendArgs(nil, args); flags&redact.Failed != 0 {
 					t.Errorf("AppendArgs(%s) failed", args)

@@ -13,23 +13,17 @@ const (
 	maxLine   = 400      // a record shows no more
 )
 
-// isJSON reports whether text starts and ends as an object or a list does.
-func isJSON(text []byte) bool {
-	text = bytes.TrimSpace(text)
-	n := len(text)
-	return n > 2 && (text[0] == '{' && text[n-1] == '}' || text[0] == '[' && text[n-1] == ']')
-}
-
 // hide is digest for a value that is a secret by its place.
 func (p *pass) hide(i int) (next int) {
 	if !p.inner {
 		return p.digest(i)
 	}
-	if next = p.skip(i); next > i+1 && p.raw[i] == '"' {
-		p.conceal(i+1, next-1)
-	} else {
-		p.conceal(i, next)
+	next = p.skip(i)
+	from, to := i, next
+	if p.raw[i] == '"' {
+		from, to = i+1, next-1
 	}
+	p.conceal(from, to)
 	p.out = append(p.out, '0')
 	return next
 }
@@ -38,13 +32,6 @@ func (p *pass) hide(i int) (next int) {
 func (p *pass) conceal(from, to int) {
 	if p.inner && from < to && !formats.IsPlaceholder(p.raw[from:to]) {
 		p.hidden = append(p.hidden, lex.Span{From: from, To: to})
-	}
-}
-
-// found notes the credentials in text, which is at raw[from].
-func (p *pass) found(text []byte, from int) {
-	for _, c := range p.scan.Find(text) {
-		p.conceal(from+c.From, from+c.To)
 	}
 }
 

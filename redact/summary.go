@@ -431,28 +431,29 @@ func (p *pass) element(i int, f argv.Form, at int) int {
 func (p *pass) clearString(s jsontext.String, t []byte, i int, c names.Class) {
 	switch {
 	case !p.inner:
-		if c == names.Clear && len(t) <= maxWithin && isJSON(t) {
-			p.within(t)
+		if at := jsontext.Lenient(t).Start(0); c == names.Clear && len(t) <= maxWithin && at < len(t) && (t[at] == '{' || t[at] == '[') && jsontext.Lenient(t).Skip(at) > 0 {
+			p.within(t, at)
 		}
 		p.clearText(t, c)
 		return
 	case s.Plain():
-		p.found(t, i+1)
+		for _, c := range p.scan.Find(t) {
+			p.conceal(i+1+c.From, i+1+c.To)
+		}
 	}
 	p.out, p.scan.Given = append(p.out, '0'), p.scan.Given[:0]
 }
 
-// within adds to the credentials of text, which is JSON, the values that are secrets by their
-// place: what another member names, the parameters of a statement, columns of a table; and
-// those in its strings, in which sentences and lines start and end.
-func (p *pass) within(text []byte) {
+// within adds to the credentials of text, if it starts at i with JSON, the values that are secrets
+// by their place: what another member names, the parameters of a statement, columns of a table;
+// and those in its strings, in which sentences and lines start and end.
+func (p *pass) within(text []byte, i int) {
 	in := p.r.pass()
 	in.raw, in.flags, in.rehash, in.inner = text, 0, 4*len(text), true
 	in.out, in.hidden = in.unread[:0], in.hidden[:0]
 	in.lock, in.share, in.limit, in.shared, in.over, in.clear = 0, 0, math.MaxInt/2, false, false, maxWithin
-	if i := in.raw.Start(0); in.value(i, 1, names.Clear) > 0 {
-		p.scan.Given = append(p.scan.Given, in.hidden...)
-	}
+	in.value(i, 1, names.Clear)
+	p.scan.Given = append(p.scan.Given, in.hidden...)
 	in.unread = in.out
 	p.r.release(in)
 }
