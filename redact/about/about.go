@@ -54,7 +54,7 @@ func IsObject(r *literal.Reader, from, to, i int) bool {
 	}
 	v := r.Quoted(i+1, 0)
 	rest := t[min(len(t), v.To+1):min(len(t), v.To+maxWord)]
-	for _, said := range []string{" not found", " was not found", " does not exist", " deleted", " created", " configured", " patched", " unchanged", " already"} {
+	for _, said := range []string{" not found", " was not found", " deleted", " created", " configured", " patched", " unchanged", " already"} {
 		if bytes.HasPrefix(rest, []byte(said)) {
 			return true
 		}

@@ -216,6 +216,8 @@ netdom|/pd: /po: /passwordd: /passwordo:|
 conan oras|-p|
 ibmcloud|--arbitrary-payload --password-payload|
 frpc|-t|
+pihole sfdx|-p|
+salt salt-call||shadow.set_password:2
 ldapadd ldapsearch ldapmodify ldapdelete|-y<|
 jq yq|--arg@ --argjson@|
 ` +
@@ -232,6 +234,7 @@ snmp-server||community:1 2c:1 md5:1 sha:1 des:1 3des:1 aes:2
 ntp ntp-service||md5:1 cipher:1 simple:1
 ppp||password:1
 wpa-psk||:1 ascii:1 hex:1
+ipsec-psk||:1
 pre-shared-key||:1 ascii-text:1 hexadecimal:1 local:1 remote:1
 tacacs-server radius-server||key:1 secret:1 cipher:1 simple:1
 server-private isakmp||key:1
@@ -241,7 +244,7 @@ rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
 com2sec com2sec6||:3
 createUser||:3 :5
 stats||auth:1
-local-user super shared-key authentication-key||cipher:1 irreversible-cipher:1 simple:1
+local-user super shared-key authentication-key||cipher:1 irreversible-cipher:1 simple:1 md5:1
 snmp-agent||read:1 write:1 cipher:1
 pac||key:1
 auth-port acct-port||key:1

@@ -44,7 +44,9 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"sendlineafter:> sendafter:> strcpy:> strncpy:> strlcpy:> strcat:> write:> btoa:% b64encode:% base64_encode:% strict_encode64:% encode64:% urlsafe_b64encode:% EncodeToString:% encodeToString:% base64encode:% " +
 	"buffer.from:% GetBytes:% getBytes:% " +
 	"gomail.NewDialer:3 NewPlainDialer:3 SendGridAPIClient:0 OAuth1UserHandler:1 OAuth1UserHandler:3 jenkins.Jenkins:2 add_password:3 SqlCredential:1 hashSync:0 password.create:0 " +
-	"preemptive.basic:1 Twilio:1 twilio:1 Connection:2 smtp.start:4 gitlab.Gitlab:1 gitlab.NewClient:0 discord.New:0 client.new:1 flag.String:= SetBasicAuth:1 vault.create_secret:0 vault.update_secret:1 encrypt:2 decrypt:2 tryDecrypt:2 " +
+	"preemptive.basic:1 Twilio:1 twilio:1 Connection:2 smtp.start:4 gitlab.Gitlab:1 gitlab.NewClient:0 discord.New:0 client.new:1 flag.String:= SetBasicAuth:1 mysql_real_connect:3 mosquitto_username_pw_set:2 secretstring.from:0 secret.new:0 new_from_slice:0 aes.NewCipher:0 " +
+	"HMACSHA256:0 HMACSHA512:0 rest.Client:1 TelegramBot:0 TelegramClient:2 " +
+	"authenticate:0 bot.login:0 client.run:0 vault.create_secret:0 vault.update_secret:1 encrypt:2 decrypt:2 tryDecrypt:2 " +
 	"equals:? equalsIgnoreCase:? Equals:? toBe:? toEqual:? isEqualTo:? strcmp:? strncmp:? hash_equals:? compare_digest:? " +
 	"assertEquals:? assertEqual:? assertNotEquals:? assertNotEqual:? assertSame:? assertNotSame:? assert_equal:? assert_not_equal:? assert_eq:? assert_ne:? XCTAssertEqual:? AreEqual:? " +
 	"AreNotEqual:? AreSame:? Equal:? NotEqual:? equal:? notEqual:? strictEqual:? notStrictEqual:? deepEqual:? deepStrictEqual:? eq:? eql:? toStrictEqual:? is:? equalTo:? EqualTo:? isSameAs:? " +
@@ -210,6 +212,10 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		case mentions(r.Names, f, bytes.TrimRight(option, "bru\"' ,")):
 			return v
 		}
+		return lex.Span{}
+	case k == 0 && (string(name) == "authenticate" || rule.of == "client" && string(name) == "run" || rule.of == "bot" && string(name) == "login") && (n > 1 || !prose.LooksSecret(t[arguments[0].From:arguments[0].To])): // or a strategy, a command
+		return lex.Span{}
+	case n > 1 && (calledOn(t, first, "secret") || calledOn(t, first, "secretstring")): // an object of that name
 		return lex.Span{}
 	case string(name) == "create_user" && n == 2: // of SQL, without an address
 		k = 1

@@ -116,17 +116,17 @@ const maxSubstituted = 256
 // isSubstituted reports whether a command prints what is elsewhere, rather than what it is given.
 // What is among its arguments is found there.
 func isSubstituted(command []byte) bool {
-	program, arguments, more := bytes.Cut(command, []byte(" "))
+	program, _, _ := bytes.Cut(command, []byte(" "))
 	switch string(program) {
 	case "echo", "printf", "base64", "rev", "tr":
 		return false
 	}
-	for _, c := range arguments {
+	for _, c := range command {
 		if lex.Classes[c]&lex.IsAlnum == 0 && strings.IndexByte("-_=/., :@|{}[]'", c) < 0 {
 			return false
 		}
 	}
-	return lex.IsWords(bytes.ReplaceAll(program, []byte("/"), []byte("_"))) && (more || len(program) > 1)
+	return !lex.IsDigit(command[0])
 }
 
 // isMasked reports whether b is a mask behind a vendor's key prefix:

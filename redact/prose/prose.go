@@ -288,7 +288,7 @@ func inserted(t []byte, from, to int, kind noun) lex.Span {
 		if at = lex.After(t, to, ", "); at == 0 {
 			return lex.Span{}
 		}
-		for _, verb := range [...]string{"which is ", "answer ", "enter ", "type ", "use ", "give ", "say "} {
+		for _, verb := range [...]string{"which is ", "answer ", "enter ", "type ", "use "} {
 			if behind := lex.After(t, at, verb); behind > 0 {
 				at, comma = behind, false
 				break

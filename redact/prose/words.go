@@ -285,7 +285,7 @@ func isPreposition(w []byte) bool {
 // isConnective reports whether w begins another clause.
 func isConnective(w []byte) bool {
 	switch string(w) {
-	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "yesterday", "today", "tomorrow", "now", "gestern", "heute", "ayer", "hier", "и", "для", "です", "입니다", "है", "है।", "است":
+	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "yesterday", "today", "tomorrow", "now", "и", "для", "です", "입니다", "है", "है।", "است":
 		return true
 	}
 	return false
