@@ -168,18 +168,18 @@ func (s *Scanner) veiled() {
 func (s *Scanner) unmarked() {
 	t, u := s.text[:min(len(s.text), maxUnmarked)], s.unwrapper()
 	u.text, u.at = u.text[:0], u.at[:0]
-	any := false
+	marked := false
 	for i := 0; i < len(t); i++ {
 		if i == 0 || t[i-1] == '\n' {
 			n := lex.LineMark(t[i:])
-			any = any || n > 0
+			marked = marked || n > 0
 			if i += n; i == len(t) {
 				break
 			}
 		}
 		u.text, u.at = append(u.text, t[i]), append(u.at, int32(i))
 	}
-	if any {
+	if marked {
 		u.at = append(u.at, int32(len(t)))
 		s.inside(1)
 		s.merge()

@@ -55,9 +55,10 @@ func (p Printer) Line(word, session, text string) []byte {
 }
 
 // Text prints a line for each key of a host, which names the key where that is of another
-// name, since a host may sign in another one's, or where the host has several lines. It prints one for each finding and one for each session
-// that is neither verified nor tampered, of those that cannot be read for the first
-// ones alone; then the lines more, and the exit code.
+// name, since a host may sign in another one's, or where the host has several lines. It
+// prints one for each finding and one for each session that is neither verified nor
+// tampered, of those that cannot be read for the first ones alone; then the lines more, and
+// the exit code.
 func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error {
 	var out []byte
 	lines := map[string]int{} // by the host's name
