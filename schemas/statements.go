@@ -62,6 +62,9 @@ func Statements(sql string, n Names) []string {
 			b.Reset()
 		}
 	}
+	if last := strings.TrimSpace(b.String()); last != "" { // without a semicolon, or with a comment behind it
+		list = append(list, n.statements(last)...)
+	}
 	return list
 }
 

@@ -91,3 +91,13 @@ func TestSpread(t *testing.T) {
 		t.Errorf("%d tables by session, want 5", found)
 	}
 }
+
+// TestLastStatement reads a last statement that no semicolon ends: a migration would be
+// noted as applied without it.
+func TestLastStatement(t *testing.T) {
+	for _, sql := range []string{"SELECT 1;\nSELECT 2", "SELECT 1;\nSELECT 2\n", "SELECT 1;\nSELECT 2\n\n-- end\n"} {
+		if diff := cmp.Diff([]string{"SELECT 1", "SELECT 2"}, schemas.Statements(sql, schemas.Names{Database: "audit"})); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", sql, diff)
+		}
+	}
+}
