@@ -297,7 +297,7 @@ func (s *shipping) testRefusedRecord() {
 			must(s, err)
 			if want.Tool == "long" {
 				if leaf, ok := evidence.OpenStandIn([]byte(got[i]), host); !ok || leaf != evidence.Leaf([]byte(line)) {
-					s.Errorf("the host does not sign that %s stands for the record", got[i])
+					s.Errorf("the host's signature does not make %s the stand-in of the record", got[i])
 				}
 				have.Evidence = ""
 			}

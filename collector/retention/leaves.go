@@ -12,8 +12,8 @@ import (
 // Running it again changes nothing.
 //
 // The column evidence is empty where an older collector stored the record, so raw says
-// what it signed. That of other kinds says for which record the row stands, as the leaf
-// does then.
+// what it signed. A short record in place of a refused one keeps the leaf of that one, and
+// no evidence of its own unless it is a session_start or a checkpoint.
 //
 // The sessions of these records are few, so the set of those with evidence is
 // small however many there are.

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// standsFor begins the last member of the evidence of a stand-in: a short record in
-// place of one that Kafka refused. It has the leaf of that one, so that the tree of the
-// session can still be checked, and a signature with the host's key, so that nobody who
-// can only write to a copy turns a record into a short one.
+// A stand-in is a short record that takes the place of one that Kafka refused. Its evidence
+// ends with the member that standsFor begins: the leaf of the refused record, so that the
+// session's tree can still be checked, and a signature with the host's key, so that nobody
+// who can only write to a copy turns a record into a short one.
 const standsFor = `"stands_for":{"leaf":"`
 
 const (
