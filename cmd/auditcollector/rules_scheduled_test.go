@@ -585,6 +585,30 @@ func TestScheduledRules(t *testing.T) {
 			}
 		})
 	}
+	// tell returns the details of the alerts that a rule raises, each once though it is asked twice.
+	tell := func(t *testing.T, rule string) (told string) {
+		t.Helper()
+		var found []alert.Alert
+		if err := alert.Ask(t.Context(), reader, byName[rule], time.Now().Add(-2*hour), func(a alert.Alert) error {
+			found = append(found, a)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range [][]alert.Alert{found, found} {
+			fresh, err := store.InsertAlerts(t.Context(), list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range fresh {
+				told += a.Details
+				if a.Closes != "" {
+					told += " closes"
+				}
+			}
+		}
+		return told
+	}
 	t.Run("a gap that grows and closes", func(t *testing.T) {
 		forget(t)
 		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond)}
@@ -599,7 +623,7 @@ func TestScheduledRules(t *testing.T) {
 			{1, 2, hour, ""},
 			{600, 601, time.Second, ""}, // what is between may still come
 			{3, 500, time.Second, ""},
-			{501, 600, time.Second, `{"missing":0}`},
+			{501, 600, time.Second, `{"missing":0} closes`},
 			{700, 701, hour, `{"missing":99}`}, // lost again
 		} {
 			past.rows = map[time.Duration][]ingest.Row{}
@@ -609,24 +633,7 @@ func TestScheduledRules(t *testing.T) {
 			if err := store.InsertRows(t.Context(), past.rows[step.age], past.now.Add(-step.age)); err != nil {
 				t.Fatal(err)
 			}
-			var found []alert.Alert
-			if err := alert.Ask(t.Context(), reader, byName["sequence-gap"], time.Now().Add(-2*hour), func(a alert.Alert) error {
-				found = append(found, a)
-				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-			told := ""
-			for _, list := range [][]alert.Alert{found, found} {
-				fresh, err := store.InsertAlerts(t.Context(), list)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, a := range fresh {
-					told += a.Details
-				}
-			}
-			if told != step.want {
+			if told := tell(t, "sequence-gap"); told != step.want {
 				t.Errorf("step %d: told %q, want %q", i, told, step.want)
 			}
 		}
@@ -652,27 +659,7 @@ func TestScheduledRules(t *testing.T) {
 			past.statements = nil
 			past.skipped(step.age, step.from, step.readTo)
 			h.exec(t, past.statements[0])
-			var found []alert.Alert
-			if err := alert.Ask(t.Context(), reader, byName["records-not-read"], time.Now().Add(-2*hour), func(a alert.Alert) error {
-				found = append(found, a)
-				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-			told := ""
-			for _, list := range [][]alert.Alert{found, found} {
-				fresh, err := store.InsertAlerts(t.Context(), list)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, a := range fresh {
-					told += a.Details
-					if a.Closes != "" {
-						told += " closes"
-					}
-				}
-			}
-			if told != step.want {
+			if told := tell(t, "records-not-read"); told != step.want {
 				t.Errorf("step %d: told %q, want %q", i, told, step.want)
 			}
 			if seen := neverRead(t, reader, past.now); seen != step.page {
