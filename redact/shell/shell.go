@@ -18,173 +18,333 @@ import (
 // names, in time linear in the text. It may be the arguments of a program itself.
 func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 	f.found = found
-	t := f.values.Text
-	c := program
-	var quote, outer byte // the quote that is open, and the one around the program
-	echo, piped := lex.Span{}, lex.Span{}
-	group := 0                              // where in parentheses or braces the first text is written
-	began := 0                              // where the first program of the command is
-	echoing, here := false, 0               // here is where the last here-string ends
-	text := 0                               // where the last quotation ends that echo writes
-	nth, quiet, reader := 0, false, byte(0) // words of the command; it reads text; it is read, or pw of FreeBSD
-	script, scripted := false, false        // the next quotation, the open one is what a shell runs: su -c "echo SECRET | passwd"
-	inner := byte(0)                        // the quote that is open in that
-	reads, document := false, lex.Span{}    // in this line: a program that reads a secret, and the end of a here-document
-	asks, line := false, 0                  // it reads a secret from a terminal, the line that starts here
-	var option []byte                       // the word before, if it is one
-	for i := 0; i < len(t); {
-		if b := t[i]; lex.IsWordBreak(b) || b == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
-			switch {
-			case lex.Classes[b]&lex.IsQuote != 0:
-				switch {
-				case i > 0 && t[i-1] == '\\', lex.IsContraction(t, i): // of a string in a string, no quote
-				case quote == b:
-					quote = 0
-				case quote == 0 && outer == b:
-					c, echoing, outer = argv.Command{}, false, 0
-				default:
-					if echoing && i >= text {
-						text = i + argv.QuotedLen(t[i:min(len(t), i+maxWords)])
-					}
-					if quote == 0 {
-						quote, scripted, inner = b, script, 0
-					} else if scripted && inner == b {
-						inner = 0
-					} else if scripted && inner == 0 {
-						inner = b
-					}
-				}
-			case i < text:
-			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || scripted && inner == 0 && b != '\n' || c.Programs == 0 && !(echoing && b == '\n')) && !f.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || !argv.IsOfMachine(t[i+1:])):
-				reads = reads || c.Reads
-				if b == '\n' {
-					if reads && document.To > 0 {
-						i = f.document(i+1, t[document.From:document.To])
-					}
-					if asks && !bytes.ContainsAny(t[line:i], "|<") {
-						f.answer(i + 1)
-					}
-					asks, line = false, i+1
-					reads, document = false, lex.Span{}
-				}
-				if b != '|' || i+1 < len(t) && t[i+1] == '|' {
-					piped = lex.Span{}
-				} else {
-					switch before := bytes.TrimRight(t[max(0, i-4):i], " "); {
-					case group > 0 && len(before) > 0 && (before[len(before)-1] == ')' || before[len(before)-1] == '}'):
-						piped = lex.Span{From: group, To: i}
-					case echoing:
-						piped = lex.Span{From: echo.From, To: i}
-					}
-				}
-				if echoing && group == 0 {
-					group = echo.From
-				}
-				c, echoing = argv.Command{}, false
-				nth, quiet, reader, option = 0, false, 0, nil
-			case b == '(' || b == '{':
-				group = 0
-			case b == '<' && bytes.HasPrefix(t[i:], []byte("<<")) && !bytes.HasPrefix(t[i:], []byte("<<<")) && (i == 0 || t[i-1] != '<'):
-				document = argv.Delimiter(t, i+2)
-			}
-			i++
-			continue
-		}
-		from := i
-		for i < len(t) && !lex.IsWordBreak(t[i]) && (t[i] != '\\' || i+1 == len(t) || lex.Classes[t[i+1]]&lex.IsQuote == 0 && t[i+1] != '\\') {
-			if i++; t[i-1] == '$' {
-				i += max(argv.VariableLen(t[i-1:])-1, 0)
-			}
-		}
-		w := t[from:i]
-		script = w[len(w)-1] == 'c' && w[0] == '-' && argv.IsScript(t[max(0, from-maxBefore):from], w)
-		if n := lex.MarkLen(t[max(from-1, 0):]); n > 0 && from > 0 {
-			i = from - 1 + n // "[redacted …]" is an argument like any other
-			c.Redacted()
-			continue
-		}
-		before := c.Programs
-		form, at := c.Word(w, f.values.Names, &f.name)
-		if string(w) != "sudo" && string(w) != "doas" && string(w) != "$" && (nth > 0 || w[len(w)-1] != '=') {
-			nth++
-		}
-		quiet = quiet || nth == 1 && argv.ReadsText(w)
-		if option != nil || w[0] == '-' || c.Files {
-			c.Reads = c.Reads || argv.IsInput(option, w) || c.Files && string(w) == "/dev/stdin"
-			if option = nil; w[0] == '-' && len(w) > 2 {
-				option = w
-			}
-		}
-		c.Reads = c.Reads || !quiet && nth > 0 && (from == 0 || t[from-1] != '<') && argv.TakesSecret(w, nth)
-		if nth == 1 && (string(w) == "read" || string(w) == "pw") {
-			reader = w[0]
-		}
-		asks = asks || w[0] == '-' && (reader == 'r' && w[len(w)-1] != '-' && lex.Classes[w[1%len(w)]]&lex.IsAlnum != 0 && bytes.IndexByte(w, 's') > 0 || argv.IsTyped(w))
-		c.Reads = c.Reads || reader == 'p' && (string(w) == "-h" || string(w) == "-H")
-		if before == 0 && c.IsTold() && (!argv.StartsCommand(t, from, i) || from > 0 && i < len(t) && t[i] == t[from-1] && t[i] > ' ') {
-			c = argv.Command{} // a word of a sentence, or one in quotation marks
-		}
-		if before == 0 && c.Programs != 0 {
-			began = from
-			if quote != 0 && (i == len(t) || t[i] != quote) { // sh -c "mysql …", not ["mysql", …]
-				outer, quote = quote, 0
-			}
-		}
-		if form == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxWords || !lex.StartsLine(t, began) && !f.behindPrompt(began) && !bytes.HasSuffix(t[:began], []byte("; ")) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
-			form = argv.NoSecret
-		}
-		if form == argv.AtLogin && (lex.HasFoldSuffix(t[:began], "SQL> ") || lex.HasFoldSuffix(t[began:from], "conn ") && lex.StartsLine(t, began)) {
-			form = argv.AfterSlash // of SQL*Plus
-		}
-		if form != argv.NoSecret && from > 1 && t[from-1] == '(' && t[from-2] == '$' && (string(w) == "echo" || string(w) == "printf") {
-			form = argv.NoSecret // a command of its own
-		}
-		switch {
-		case form != argv.NoSecret && w[len(w)-1] == '$' && i < len(t) && t[i] == '(' && (string(w) == "$" || at == len(w)-1): // -p $(openssl passwd SECRET), -p$(echo SECRET)
-			for _, command := range [...]string{"echo ", "printf "} {
-				if from := lex.After(t, i+1, command); from > 0 {
-					if n := bytes.IndexByte(t[from:min(len(t), from+maxWords)], ')'); n >= 0 {
-						f.echoed(lex.Span{From: from, To: from + n})
-					}
-				}
-			}
-		case form == argv.WholeWord && w[len(w)-1] == '=' && lex.MarkLen(t[i:]) > 0:
-			i += lex.MarkLen(t[i:])
-		case form != argv.NoSecret:
-			i = f.argument(from, at, form)
-		case (c.Reads || c.Files) && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):
-			if n := bytes.IndexByte(t[i:min(len(t), i+maxWords)], ')'); n >= 0 {
-				f.echoed(lex.Span{From: i, To: i + n})
-			}
-		case string(w) == "echo" || string(w) == "printf" || string(w) == "yes" || string(w) == "Write-Output":
-			echoing, echo.From = true, i
-			if w[0] == 'p' && i < len(t) && (t[i] == ' ' || t[i] == '\t') {
-				f.printed(i)
-			}
-		case string(w) == "AUTH":
-			f.framed(i)
-		case string(w) == "REG_SZ" || string(w) == "REG_EXPAND_SZ":
-			f.registered(from, i)
-		case reader == 'r' && nth > 1 && piped.From < piped.To && f.values.Names.IsPairName(&f.name, w):
-			f.echoed(piped)
-			piped = lex.Span{}
-		case string(w) == "base64" && piped.From < piped.To:
-			f.userInfo(piped)
-		case c.Reads && piped.From < piped.To:
-			f.echoed(piped)
-			piped = lex.Span{}
-		case began == from && lex.HasFoldSuffix(w, "ConvertTo-SecureString"):
-			f.echoed(f.pipedString(from))
-		}
-		if c.Reads && i >= here && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
-			at := i + bytes.Index(t[i:], []byte("<<<")) + 3
-			here = f.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))
-			f.echoed(lex.Span{From: at, To: here})
+	c := commands{Finder: f, text: f.values.Text, command: command{program: program}}
+	for c.at < len(c.text) {
+		if isBreak(c.text, c.at) {
+			c.separator()
+		} else {
+			c.word()
 		}
 	}
 	f.typed()
 	f.cases()
 	return f.found
+}
+
+// commands reads the commands of a text, one word after the other.
+type commands struct {
+	*Finder
+	text []byte
+	at   int // what is before has been read
+
+	command command
+	line    line
+	output  output
+	quotes  quotes
+	here    int // where the last here-string ends
+}
+
+// command is what was read of one command.
+type command struct {
+	program  argv.Command
+	began    int    // where the program is
+	words    int    // how many of it were read
+	option   []byte // the word before, if it is one
+	isFilter bool   // it reads text to look for something in it
+	reader   byte   // the first byte of read, or of FreeBSD's pw
+}
+
+// line is what the commands of a line may read from the lines below.
+type line struct {
+	start    int
+	reads    bool     // a secret, from a here-document
+	document lex.Span // the delimiter of that
+	asks     bool     // a secret, from a terminal
+}
+
+// output is what commands write for others to read.
+type output struct {
+	writes bool     // the command is echo or the like
+	from   int      // where what it writes begins
+	quoted int      // where the last quotation in that ends
+	group  int      // where the first one of parentheses or braces writes, 0 if none has
+	piped  lex.Span // what was written for the command that is being read
+}
+
+// quotes are the quotation marks that are open, 0 for none.
+type quotes struct {
+	open     byte
+	outer    byte // around a program: sh -c "mysql …"
+	inner    byte // in a script
+	isScript bool // open is around a script: su -c "echo SECRET | passwd"
+	toScript bool // the next one is
+}
+
+// isBreak reports whether t[i] is no part of a word.
+func isBreak(t []byte, i int) bool {
+	return lex.IsWordBreak(t[i]) || isEscape(t, i) || t[i] == '\\' && i+1 < len(t) && t[i+1] == '\n'
+}
+
+// isEscape reports whether t[i] is a backslash before a quotation mark or another one, as in
+// strings in strings.
+func isEscape(t []byte, i int) bool {
+	return t[i] == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\')
+}
+
+// separator reads a byte that is no part of a word.
+func (c *commands) separator() {
+	t, i := c.text, c.at
+	switch b := t[i]; {
+	case lex.Classes[b]&lex.IsQuote != 0:
+		c.quotationMark(b)
+	case i < c.output.quoted:
+	case c.endsCommand(b):
+		c.endCommand(b)
+	case b == '(' || b == '{':
+		c.output.group = 0
+	case b == '<' && bytes.HasPrefix(t[i:], []byte("<<")) && !bytes.HasPrefix(t[i:], []byte("<<<")) && (i == 0 || t[i-1] != '<'):
+		c.line.document = argv.Delimiter(t, i+2)
+	}
+	c.at++
+}
+
+func (c *commands) quotationMark(b byte) {
+	t, i, q := c.text, c.at, &c.quotes
+	switch {
+	case i > 0 && t[i-1] == '\\', lex.IsContraction(t, i): // of a string in a string, no mark
+	case q.open == b:
+		q.open = 0
+	case q.open == 0 && q.outer == b:
+		c.command.program, c.output.writes, q.outer = argv.Command{}, false, 0
+	default:
+		if c.output.writes && i >= c.output.quoted {
+			c.output.quoted = i + argv.QuotedLen(t[i:min(len(t), i+maxWords)])
+		}
+		switch {
+		case q.open == 0:
+			q.open, q.isScript, q.inner = b, q.toScript, 0
+		case q.isScript && q.inner == b:
+			q.inner = 0
+		case q.isScript && q.inner == 0:
+			q.inner = b
+		}
+	}
+}
+
+// endsCommand reports whether b, which is at c.at, ends a command.
+func (c *commands) endsCommand(b byte) bool {
+	isLine := b == '\n'
+	if b != ';' && b != '|' && b != '&' && !isLine {
+		return false
+	}
+	isQuoted := c.quotes.open != 0 && !(c.quotes.isScript && c.quotes.inner == 0 && !isLine)
+	if isQuoted && (c.command.program.Programs != 0 || c.output.writes && isLine) || c.continued(c.at) {
+		return false
+	}
+	return c.command.program.Programs&argv.Machine == 0 || !isLine || !argv.IsOfMachine(c.text[c.at+1:])
+}
+
+// endCommand ends the command at b, which is at c.at.
+func (c *commands) endCommand(b byte) {
+	c.line.reads = c.line.reads || c.command.program.Reads
+	if b == '\n' {
+		c.endLine()
+	}
+	c.pipe(b)
+	if c.output.writes && c.output.group == 0 {
+		c.output.group = c.output.from
+	}
+	c.command, c.output.writes = command{}, false
+}
+
+// endLine adds what is below the line for its commands to read.
+func (c *commands) endLine() {
+	l, end := c.line, c.at
+	if l.reads && l.document.To > 0 {
+		c.at = c.document(end+1, c.text[l.document.From:l.document.To])
+	}
+	if l.asks && !bytes.ContainsAny(c.text[l.start:end], "|<") {
+		c.answer(end + 1)
+	}
+	c.line = line{start: c.at + 1}
+}
+
+// pipe notes what the command, or the group, that b ends has written for the next one.
+func (c *commands) pipe(b byte) {
+	t, i, o := c.text, c.at, &c.output
+	if b != '|' || i+1 < len(t) && t[i+1] == '|' {
+		o.piped = lex.Span{}
+		return
+	}
+	before := bytes.TrimRight(t[max(0, i-4):i], " ")
+	switch {
+	case o.group > 0 && len(before) > 0 && (before[len(before)-1] == ')' || before[len(before)-1] == '}'):
+		o.piped = lex.Span{From: o.group, To: i}
+	case o.writes:
+		o.piped = lex.Span{From: o.from, To: i}
+	}
+}
+
+// word reads the word at c.at, and what belongs to it: the value of an option.
+func (c *commands) word() {
+	t, from := c.text, c.at
+	w := c.next()
+	c.quotes.toScript = w[len(w)-1] == 'c' && w[0] == '-' && argv.IsScript(t[max(0, from-maxBefore):from], w)
+	if n := lex.MarkLen(t[max(from-1, 0):]); n > 0 && from > 0 {
+		c.at = from - 1 + n // "[redacted …]" is an argument like any other
+		c.command.program.Redacted()
+		return
+	}
+	program := &c.command.program
+	isFirst := program.Programs == 0
+	form, at := program.Word(w, c.values.Names, &c.name)
+	c.readsWord(w, from)
+	if isFirst && program.IsTold() && c.isSaid(from) {
+		*program = argv.Command{}
+	}
+	if isFirst && program.Programs != 0 {
+		c.command.began = from
+		if q := &c.quotes; q.open != 0 && (c.at == len(t) || t[c.at] != q.open) { // not ["mysql", …]
+			q.outer, q.open = q.open, 0
+		}
+	}
+	form = c.formAt(form, w, from)
+	c.take(w, from, form, at)
+	if program.Reads && c.at >= c.here {
+		c.hereString()
+	}
+}
+
+// next returns the word at c.at, and goes on behind it.
+func (c *commands) next() []byte {
+	t, from, i := c.text, c.at, c.at
+	for i < len(t) && !lex.IsWordBreak(t[i]) && !isEscape(t, i) {
+		if i++; t[i-1] == '$' {
+			i += max(argv.VariableLen(t[i-1:])-1, 0)
+		}
+	}
+	c.at = i
+	return t[from:i]
+}
+
+// isSaid reports whether the word from which c.at is the end is one of a sentence, or is in
+// quotation marks: no program.
+func (c *commands) isSaid(from int) bool {
+	t, to := c.text, c.at
+	return !argv.StartsCommand(t, from, to) || from > 0 && to < len(t) && t[to] == t[from-1] && t[to] > ' '
+}
+
+// readsWord notes what the word w at from says of what the command reads.
+func (c *commands) readsWord(w []byte, from int) {
+	d, program := &c.command, &c.command.program
+	if isPrefix := string(w) == "sudo" || string(w) == "doas" || string(w) == "$"; !isPrefix && (d.words > 0 || w[len(w)-1] != '=') {
+		d.words++
+	}
+	isOption := w[0] == '-'
+	if d.option != nil || isOption || program.Files {
+		program.Reads = program.Reads || argv.IsInput(d.option, w) || program.Files && string(w) == "/dev/stdin"
+		if d.option = nil; isOption && len(w) > 2 {
+			d.option = w
+		}
+	}
+	if d.words == 1 {
+		d.isFilter = d.isFilter || argv.ReadsText(w)
+		if string(w) == "read" || string(w) == "pw" {
+			d.reader = w[0]
+		}
+	}
+	if !program.Reads && !d.isFilter && d.words > 0 && (from == 0 || c.text[from-1] != '<') {
+		program.Reads = argv.TakesSecret(w, d.words)
+	}
+	switch d.reader {
+	case 'r': // read -s NAME
+		c.line.asks = c.line.asks || isOption && w[len(w)-1] != '-' && lex.Classes[w[1%len(w)]]&lex.IsAlnum != 0 && bytes.IndexByte(w, 's') > 0
+	case 'p':
+		program.Reads = program.Reads || string(w) == "-h" || string(w) == "-H"
+	}
+	c.line.asks = c.line.asks || isOption && argv.IsTyped(w)
+}
+
+// formAt returns which part of the word w at from is a secret, if its program says that it
+// has that form.
+func (c *commands) formAt(form argv.Form, w []byte, from int) argv.Form {
+	t, began := c.text, c.command.began
+	if form == argv.LastWord && !c.isLast(w, from) {
+		form = argv.NoSecret
+	}
+	if form == argv.AtLogin && (lex.HasFoldSuffix(t[:began], "SQL> ") || lex.HasFoldSuffix(t[began:from], "conn ") && lex.StartsLine(t, began)) {
+		form = argv.AfterSlash // of SQL*Plus
+	}
+	if from > 1 && t[from-1] == '(' && t[from-2] == '$' && writes(w) {
+		form = argv.NoSecret // a command of its own
+	}
+	return form
+}
+
+// isLast reports whether the word w at from can be the secret that a command ends with: not in
+// a sentence, where words follow.
+func (c *commands) isLast(w []byte, from int) bool {
+	t, to, began := c.text, c.at, c.command.began
+	if to < len(t) && t[to] >= ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[to:], []byte(" |")) && !prose.LooksSecret(w) {
+		return false
+	}
+	if from-began > maxWords || argv.IsMechanism(w) {
+		return false
+	}
+	if !lex.StartsLine(t, began) && !c.behindPrompt(began) && !bytes.HasSuffix(t[:began], []byte("; ")) {
+		return false
+	}
+	return !bytes.ContainsAny(t[began:from], ",`'\"") || argv.IsProtocol(t[began:from])
+}
+
+// writes reports whether a program of that name writes its arguments.
+func writes(program []byte) bool { return string(program) == "echo" || string(program) == "printf" }
+
+// take adds the secret of the word w at from, whose part behind at has that form, or what the
+// word is about.
+func (c *commands) take(w []byte, from int, form argv.Form, at int) {
+	t, i, program := c.text, c.at, &c.command.program
+	hasPipe := c.output.piped.From < c.output.piped.To
+	switch {
+	case form != argv.NoSecret && w[len(w)-1] == '$' && i < len(t) && t[i] == '(' && (len(w) == 1 || at == len(w)-1): // -p $(openssl passwd SECRET), -p$(echo SECRET)
+		c.substituted(i + 1)
+	case form == argv.WholeWord && w[len(w)-1] == '=' && lex.MarkLen(t[i:]) > 0:
+		c.at += lex.MarkLen(t[i:])
+	case form != argv.NoSecret:
+		c.at = c.argument(from, at, form)
+	case (program.Reads || program.Files) && from > 1 && t[from-1] == '(' && t[from-2] == '<' && writes(w):
+		c.untilParenthesis(i)
+	case writes(w) || string(w) == "yes" || string(w) == "Write-Output":
+		c.output.writes, c.output.from = true, i
+		if w[0] == 'p' && i < len(t) && (t[i] == ' ' || t[i] == '\t') {
+			c.printed(i)
+		}
+	case string(w) == "AUTH":
+		c.framed(i)
+	case string(w) == "REG_SZ" || string(w) == "REG_EXPAND_SZ":
+		c.registered(from, i)
+	case c.command.reader == 'r' && c.command.words > 1 && hasPipe && c.values.Names.IsPairName(&c.name, w):
+		c.echoed(c.output.piped)
+		c.output.piped = lex.Span{}
+	case string(w) == "base64" && hasPipe:
+		c.userInfo(c.output.piped)
+	case program.Reads && hasPipe:
+		c.echoed(c.output.piped)
+		c.output.piped = lex.Span{}
+	case c.command.began == from && lex.HasFoldSuffix(w, "ConvertTo-SecureString"):
+		c.echoed(c.pipedString(from))
+	}
+}
+
+// hereString adds the string behind "<<<" at c.at, for a command that reads a secret.
+func (c *commands) hereString() {
+	t, i := c.text, c.at
+	if i+3 >= len(t) || !bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
+		return
+	}
+	at := i + bytes.Index(t[i:], []byte("<<<")) + 3
+	c.here = c.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))
+	c.echoed(lex.Span{From: at, To: c.here})
 }
 
 // behindPrompt reports whether only the prompt of a client, or the tag of a line

@@ -210,14 +210,25 @@ func (f *Finder) Processed(found []lex.Span, i int) []lex.Span {
 	if !f.values.Names.IsPairName(&f.name, name) {
 		return f.found
 	}
-	for _, command := range []string{"echo ", "printf "} {
-		if from := lex.After(t, i+1, command); from > 0 {
-			if n := bytes.IndexByte(t[from:min(len(t), from+maxWords)], ')'); n >= 0 {
-				f.echoed(lex.Span{From: from, To: from + n})
-			}
+	f.substituted(i + 1)
+	return f.found
+}
+
+// substituted adds what a command writes that is at i, in parentheses: $(echo SECRET).
+func (f *Finder) substituted(i int) {
+	for _, command := range [...]string{"echo ", "printf "} {
+		if from := lex.After(f.values.Text, i, command); from > 0 {
+			f.untilParenthesis(from)
 		}
 	}
-	return f.found
+}
+
+// untilParenthesis adds what is written at i, up to the next closing parenthesis.
+func (f *Finder) untilParenthesis(i int) {
+	t := f.values.Text
+	if n := bytes.IndexByte(t[i:min(len(t), i+maxWords)], ')'); n >= 0 {
+		f.echoed(lex.Span{From: i, To: i + n})
+	}
 }
 
 // document adds the here-document that starts at i and ends at a line of that
