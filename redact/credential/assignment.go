@@ -5,7 +5,6 @@ import (
 
 	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
-	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/login"
 	"auditproxy/redact/names"
@@ -18,205 +17,346 @@ import (
 // secrets.
 const maxPlain = 256
 
+// An assignment is NAME=value or NAME: value.
+type assignment struct {
+	name    []byte
+	first   int    // where the name begins
+	sign    int    // where the separator is
+	decoded []byte // the name without escapes
+	more    names.Sections
+}
+
 // assigned finds the value of NAME=value and NAME: value, where the separator
 // is at i, at any level of strings in strings.
 func (s *Scanner) assigned(i int) lex.Span {
-	name, first := s.values.NameBefore(s.from, i)
+	a := assignment{sign: i}
+	a.name, a.first = s.values.NameBefore(s.from, i)
 	if i+1 == s.password.From || s.tupled(i) {
 		return lex.Span{}
 	}
-	if len(name) == 0 && first > 0 && s.text[first-1] == ')' {
-		name = s.sized(first)
-	} else if len(name) == 0 && first > 0 && s.text[first-1] == '}' {
-		name = about.Property(s.text, first)
+	if len(a.name) == 0 {
+		a.name = s.nameBefore(a.first)
 	}
-	if len(name) == 0 {
-		for _, form := range [...]string{": PSK 0s", ": PSK 0x"} { // of ipsec.secrets
-			if at := lex.After(s.text, i, form); at > 0 && lex.MarkLen(s.text[at:]) == 0 {
-				return lex.Span{From: at, To: lex.CredentialEnd(s.text, at)}
-			}
-		}
-		if s.text[i] == ':' && i > 0 && s.text[i-1] == '*' {
-			return login.Find(s.text, name, first, i)
-		}
-		if i > 0 && (s.text[i-1] == ')' || s.text[i-1] == ']' && isMasked(s.text[max(0, i-maxPrompt):i])) {
-			return s.prompted(i)
-		}
+	if len(a.name) == 0 {
+		return s.unnamed(a.first, i)
+	}
+	a.more = s.sections(&a)
+	if a.more&names.NoWhole != 0 && a.name[0] == '$' {
+		return lex.Span{} // $h{$name} = of Perl
+	}
+	if v := s.runner(&a); v.From < v.To {
+		return v
+	}
+	if s.isNoName(&a) {
 		return lex.Span{}
 	}
-	var more names.Sections
-	if first > 0 && (s.text[first-1] == '?' || s.text[first-1] == '&') {
-		more = names.InQuery
+	if s.text[i] == '=' && lex.IsType(a.name) {
+		a.name = s.typed(a.name, a.first)
 	}
-	if s.text[i] == '=' && len(name) > 0 && bytes.HasSuffix(bytes.TrimRight(s.text[:i], " |"), []byte("}")) { // of Perl: $h{NAME} =
-		if more |= names.NoWhole; name[0] == '$' {
-			return lex.Span{}
-		}
+	if s.isReference(&a) {
+		return lex.Span{}
 	}
-	if s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] > ' ' && s.text[i-1] > ' ' && lex.Classes[s.text[i-1]]&lex.IsQuote == 0 {
-		more |= names.AtEnd // "secrets-operator:1.2" is an image
-	}
-	if string(name) == "add-mask" && bytes.HasPrefix(s.text[i:], []byte("::")) { // ::add-mask::SECRET
-		return lex.Span{From: i + 2, To: lex.CredentialEnd(s.text, i+2)}
-	}
-	if s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' {
-		if v := s.settings.Output(name, first, i); v.From < v.To {
+	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (lex.StartsLine(s.text, a.first) || a.first > 1 && s.text[a.first-2] == '-' && lex.StartsLine(s.text, a.first-2)) {
+		if v := s.member(a.name, i); v.From < v.To {
 			return v
 		}
 	}
-	if lex.HasFoldSuffix(name, "env") && about.IsDrive(s.text, name, i) {
-		return lex.Span{}
+	if v := s.privateLines(&a); v.From < v.To {
+		return v
 	}
-	if s.text[i] == ':' && (name[0] == '$' && i+1 < len(s.text) && s.text[i+1] == '/' || string(name) == "PASS" && bytes.HasSuffix(s.text[:first], []byte("--- "))) {
-		return lex.Span{} // a mount, a result
-	}
-	if s.text[i] == '=' && lex.IsType(name) {
-		name = s.typed(name, first)
-	}
-	if about.IsSubject(s.text, name, i) || about.IsGcloudSecret(s.text, name, i) || s.text[i] == ':' && about.IsResource(s.text, name, first) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
-		return lex.Span{} // token::Type
-	}
-	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (lex.StartsLine(s.text, first) || first > 1 && s.text[first-2] == '-' && lex.StartsLine(s.text, first-2)) {
-		if v := s.member(name, i); v.From < v.To {
-			return v
-		}
-	}
-	if string(name) == "Private-Lines" { // of PuTTY, also one that was cut
-		key := s.text[i:min(len(s.text), i+maxPrivate)]
-		if at := bytes.Index(key, []byte("\nPrivate-MAC")); at > 0 {
-			key = key[:at]
-		}
-		if n := bytes.IndexByte(key, '\n') + 1; n > 0 && n < len(key) && lex.MarkLen(key[n:]) == 0 {
-			return lex.Span{From: i + n, To: i + len(key)}
-		}
-	}
-	decoded := s.values.Unescaped(name)
-	if i < s.pair && names.RoleOf(decoded) == names.ValueRole {
+	a.decoded = s.values.Unescaped(a.name)
+	if i < s.pair && names.RoleOf(a.decoded) == names.ValueRole {
 		return s.values.Value(i + 1)
 	}
-	if !s.sensitive(decoded, more) {
-		if c := s.Names.Doubtful(&s.name); c != names.Clear && (c != names.DoubtfulKey || s.isLong(i+1)) && lex.HasRun(s.text[i+1:min(len(s.text), i+1+names.MaxPairName+maxGap+maxGap)], maxGap) {
-			if v := s.values.ShortValue(i + 1); v.From < v.To && c.IsSecret(s.text[v.From:v.To]) {
-				return s.values.Value(i + 1)
-			}
+	if s.sensitive(a.decoded, a.more) {
+		return s.secret(&a)
+	}
+	return s.ordinary(&a)
+}
+
+// nameBefore returns the name behind which a type or an index ends before i.
+func (s *Scanner) nameBefore(i int) []byte {
+	if i == 0 {
+		return nil
+	}
+	switch s.text[i-1] {
+	case ')':
+		return s.sized(i)
+	case '}':
+		return about.Property(s.text, i)
+	}
+	return nil
+}
+
+// unnamed finds the value behind the separator at i that has no name: that of a prompt, of a
+// login. The name would begin at first.
+func (s *Scanner) unnamed(first, i int) lex.Span {
+	for _, form := range [...]string{": PSK 0s", ": PSK 0x"} { // of ipsec.secrets
+		if at := lex.After(s.text, i, form); at > 0 && lex.MarkLen(s.text[at:]) == 0 {
+			return lex.Span{From: at, To: lex.CredentialEnd(s.text, at)}
 		}
-		if about.IsCompared(s.text, first, first+len(name), i, s.Names, &s.name) {
-			s.found, s.unordered = append(s.found, lex.Span{From: first, To: first + len(name)}), true
-			return lex.Span{}
-		}
-		if v := s.settings.OfUser(name, i); v.From < v.To {
-			return v
-		}
-		if s.text[i] == '=' && sql.IsPragma(s.text, name, first) || string(name) == "result" && setting.IsGenerated(s.text, first) {
-			return s.values.Value(i + 1)
-		}
-		var buf [names.MaxPairName]byte
-		if name := about.Requoted(buf[:0], s.text, s.from, first, i); len(name) > 0 && s.sensitive(name, names.NoWhole) {
-			return s.values.Value(i + 1)
-		}
-		before := len(s.found)
-		found, v := s.settings.Find(s.found, name, first, i)
-		if s.found, s.unordered = found, s.unordered || len(found) > before; v.From < v.To {
-			return v
-		}
-		if names.RoleOf(decoded) == names.NameRole {
-			if v := s.values.ShortValue(i + 1); s.named(v) {
-				return s.values.Part(v.To)
-			}
-		}
-		if string(name) == "stringData" { // of a Secret of Kubernetes
-			if bytes.HasPrefix(bytes.TrimLeft(s.text[i+1:min(len(s.text), i+maxGap)], " \t"), []byte("{")) {
-				return s.values.Value(i + 1)
-			}
-			s.items(i, i+1)
-		}
-		if v := login.Find(s.text, name, first, i); v.From < v.To {
-			return v
-		}
-		if v := s.values.Emphasized(first, i); v.From < v.To {
-			return v
-		}
+	}
+	if i == 0 {
+		return lex.Span{}
+	}
+	switch before := s.text[i-1]; {
+	case before == '*' && s.text[i] == ':':
+		return login.Find(s.text, nil, first, i)
+	case before == ')', before == ']' && isMasked(s.text[max(0, i-maxPrompt):i]):
 		return s.prompted(i)
 	}
-	if v := prose.Second(s.text, first, i+1); v.From < v.To {
-		if lex.MarkLen(s.text[v.From:]) > 0 {
+	return lex.Span{}
+}
+
+// sections returns where the name is, as far as that says what it can mean.
+func (s *Scanner) sections(a *assignment) (more names.Sections) {
+	t, i := s.text, a.sign
+	if a.first > 0 && (t[a.first-1] == '?' || t[a.first-1] == '&') {
+		more = names.InQuery
+	}
+	if t[i] == '=' && bytes.HasSuffix(bytes.TrimRight(t[:i], " |"), []byte("}")) { // of Perl: $h{NAME} =
+		more |= names.NoWhole
+	}
+	if t[i] == ':' && i+1 < len(t) && t[i+1] > ' ' && t[i-1] > ' ' && lex.Classes[t[i-1]]&lex.IsQuote == 0 {
+		more |= names.AtEnd // "secrets-operator:1.2" is an image
+	}
+	return more
+}
+
+// runner finds the value of a command to GitHub's runner: ::add-mask::SECRET.
+func (s *Scanner) runner(a *assignment) lex.Span {
+	i := a.sign
+	if !bytes.HasPrefix(s.text[i:], []byte("::")) {
+		return lex.Span{}
+	}
+	if string(a.name) == "add-mask" {
+		return lex.Span{From: i + 2, To: lex.CredentialEnd(s.text, i+2)}
+	}
+	if i+2 == len(s.text) {
+		return lex.Span{}
+	}
+	return s.settings.Output(a.name, a.first, i)
+}
+
+// isNoName reports whether the name is a drive, a volume that is mounted, or the result of a
+// test.
+func (s *Scanner) isNoName(a *assignment) bool {
+	t, i := s.text, a.sign
+	switch {
+	case lex.HasFoldSuffix(a.name, "env") && about.IsDrive(t, a.name, i):
+		return true
+	case t[i] != ':':
+		return false
+	}
+	return a.name[0] == '$' && i+1 < len(t) && t[i+1] == '/' || string(a.name) == "PASS" && bytes.HasSuffix(t[:a.first], []byte("--- "))
+}
+
+// isReference reports whether the name is that of something else which the text is about:
+// token::Type.
+func (s *Scanner) isReference(a *assignment) bool {
+	t, i := s.text, a.sign
+	if about.IsSubject(t, a.name, i) || about.IsGcloudSecret(t, a.name, i) {
+		return true
+	}
+	return t[i] == ':' && (about.IsResource(t, a.name, a.first) || i+2 < len(t) && t[i+1] == ':' && lex.Classes[t[i+2]]&lex.IsAlnum != 0)
+}
+
+// privateLines finds the key of PuTTY below "Private-Lines", also one that was cut.
+func (s *Scanner) privateLines(a *assignment) lex.Span {
+	if string(a.name) != "Private-Lines" {
+		return lex.Span{}
+	}
+	key := s.text[a.sign:min(len(s.text), a.sign+maxPrivate)]
+	if at := bytes.Index(key, []byte("\nPrivate-MAC")); at > 0 {
+		key = key[:at]
+	}
+	n := bytes.IndexByte(key, '\n') + 1
+	if n == 0 || n == len(key) || lex.MarkLen(key[n:]) > 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: a.sign + n, To: a.sign + len(key)}
+}
+
+// ordinary finds the value of a name that is not sensitive, where something else says that it
+// is a secret.
+func (s *Scanner) ordinary(a *assignment) lex.Span {
+	t, first, i := s.text, a.first, a.sign
+	switch {
+	case s.isDoubtful(i):
+		return s.values.Value(i + 1)
+	case about.IsCompared(t, first, first+len(a.name), i, s.Names, &s.name):
+		s.found, s.unordered = append(s.found, lex.Span{From: first, To: first + len(a.name)}), true
+		return lex.Span{}
+	}
+	if v := s.settings.OfUser(a.name, i); v.From < v.To {
+		return v
+	}
+	if t[i] == '=' && sql.IsPragma(t, a.name, first) || string(a.name) == "result" && setting.IsGenerated(t, first) {
+		return s.values.Value(i + 1)
+	}
+	var buf [names.MaxPairName]byte
+	if name := about.Requoted(buf[:0], t, s.from, first, i); len(name) > 0 && s.sensitive(name, names.NoWhole) {
+		return s.values.Value(i + 1)
+	}
+	before := len(s.found)
+	found, v := s.settings.Find(s.found, a.name, first, i)
+	if s.found, s.unordered = found, s.unordered || len(found) > before; v.From < v.To {
+		return v
+	}
+	if names.RoleOf(a.decoded) == names.NameRole {
+		if v := s.values.ShortValue(i + 1); s.named(v) {
+			return s.values.Part(v.To)
+		}
+	}
+	if string(a.name) == "stringData" { // of a Secret of Kubernetes
+		if bytes.HasPrefix(bytes.TrimLeft(t[i+1:min(len(t), i+maxGap)], " \t"), []byte("{")) {
+			return s.values.Value(i + 1)
+		}
+		s.items(i, i+1)
+	}
+	if v := login.Find(t, a.name, first, i); v.From < v.To {
+		return v
+	}
+	if v := s.values.Emphasized(first, i); v.From < v.To {
+		return v
+	}
+	return s.prompted(i)
+}
+
+// isDoubtful reports whether s.name is one that secrets have as well as other things, and the
+// value behind the separator at i looks like a secret.
+func (s *Scanner) isDoubtful(i int) bool {
+	c := s.Names.Doubtful(&s.name)
+	if c == names.Clear || c == names.DoubtfulKey && !s.isLong(i+1) || !lex.HasRun(s.text[i+1:min(len(s.text), i+1+names.MaxPairName+maxGap+maxGap)], maxGap) {
+		return false
+	}
+	v := s.values.ShortValue(i + 1)
+	return v.From < v.To && c.IsSecret(s.text[v.From:v.To])
+}
+
+// secret finds the value of a sensitive name, which s.name is.
+func (s *Scanner) secret(a *assignment) lex.Span {
+	t, first, i := s.text, a.first, a.sign
+	if v := prose.Second(t, first, i+1); v.From < v.To {
+		if lex.MarkLen(t[v.From:]) > 0 {
 			return lex.Span{}
 		}
 		return v
 	}
-	if about.IsOther(name, s.text[i:]) || about.IsParsed(s.text, first, i) {
+	if about.IsOther(a.name, t[i:]) || about.IsParsed(t, first, i) {
 		return lex.Span{}
 	}
 	if s.wordy() {
-		v := s.values.Line(i + 1)
-		if v.From < v.To && (s.text[v.From] == '=' || s.text[v.From] == '>' || !bytes.Contains(s.name.All, []byte("cookie"))) {
-			if s.values.ShortValue(i+1).From >= v.To || s.text[v.From] == '|' { // passphrase := "SECRET", passphrase: |
-				v = s.values.Value(i + 1)
-			}
-		}
-		if v.From < v.To && about.IsState(s.name.All, s.text[v.From:v.To]) {
-			return lex.Span{}
-		}
-		for n := 0; n < maxPieces && s.isWithin(i, v) && lex.Classes[s.text[v.To-1]]&lex.IsAlnum != 0; n++ { // it's SECRET
-			v.To = s.values.Line(v.To + 1).To
-		}
-		if s.text[i] == '=' && !bytes.Contains(s.name.All, []byte("cookie")) {
-			v = s.beforeNext(v)
-		}
+		return s.words(i)
+	}
+	if v, ok := s.printer(a); ok {
 		return v
 	}
-	if (lex.HasFoldSuffix(name, "command") || lex.HasFoldSuffix(name, "passcmd") || lex.HasFoldSuffix(name, "eval")) && s.sensitiveName(name, names.NoWhole) {
-		if v := s.values.Line(i + 1); v.From < v.To && s.text[i+1] <= ' ' && lex.Classes[s.text[v.From-1]]&lex.IsQuote == 0 && lex.CredentialEnd(s.text, v.From) < v.To {
-			if program, _, _ := bytes.Cut(s.text[v.From:v.To], []byte(" ")); string(program) == "echo" || string(program) == "printf" {
-				return v
-			}
-			return lex.Span{} // what prints it
-		}
-	}
-	if s.text[i] == ':' && about.ClosesPrompt(s.text, first, i+1) {
+	if t[i] == ':' && about.ClosesPrompt(t, first, i+1) {
 		return lex.Span{}
 	}
-	if v, ok := argv.Document(s.text, i+1); ok {
+	if v, ok := argv.Document(t, i+1); ok {
 		return v
 	}
-	if about.IsAlternative(s.text, first, i) {
+	if about.IsAlternative(t, first, i) {
 		return lex.Span{}
 	}
-	v := s.pieces(i, s.joinedStrings(s.values.Value(i+1)))
-	if at := max(v.To, i); at < len(s.text) && s.text[at] != '\n' {
-		if found := s.values.Chosen(s.found, i, about.IsDescription); len(found) > len(s.found) && s.sensitive(decoded, more|names.NoWhole) {
+	v := s.valueOf(a)
+	switch {
+	case s.isNoSecret(a, v):
+		return lex.Span{}
+	case v.From < v.To:
+		return s.widened(a, v)
+	case i+1 < len(t) && t[i+1] <= ' ' && lex.StartsLine(t, first) && s.sensitiveName(a.name, a.more|names.NoWhole):
+		s.items(i, i+1)
+	}
+	return v
+}
+
+// words finds the value behind the separator at i of a name whose value has several words.
+func (s *Scanner) words(i int) lex.Span {
+	t, isCookie := s.text, bytes.Contains(s.name.All, []byte("cookie"))
+	v := s.values.Line(i + 1)
+	if v.From < v.To && (t[v.From] == '=' || t[v.From] == '>' || !isCookie) {
+		if s.values.ShortValue(i+1).From >= v.To || t[v.From] == '|' { // passphrase := "SECRET", passphrase: |
+			v = s.values.Value(i + 1)
+		}
+	}
+	if v.From < v.To && about.IsState(s.name.All, t[v.From:v.To]) {
+		return lex.Span{}
+	}
+	v = s.values.PastApostrophes(i, v)
+	if t[i] == '=' && !isCookie {
+		v = s.beforeNext(v)
+	}
+	return v
+}
+
+// printer finds the value of a name that ends in a word for a command, and reports whether the
+// value is one: PASSWORD_COMMAND = echo SECRET. Of another command it is none.
+func (s *Scanner) printer(a *assignment) (v lex.Span, ok bool) {
+	isCommand := lex.HasFoldSuffix(a.name, "command") || lex.HasFoldSuffix(a.name, "passcmd") || lex.HasFoldSuffix(a.name, "eval")
+	if !isCommand || !s.sensitiveName(a.name, names.NoWhole) {
+		return lex.Span{}, false
+	}
+	t := s.text
+	v = s.values.Line(a.sign + 1)
+	if v.From >= v.To || t[a.sign+1] > ' ' || lex.Classes[t[v.From-1]]&lex.IsQuote != 0 || lex.CredentialEnd(t, v.From) >= v.To {
+		return lex.Span{}, false
+	}
+	if program, _, _ := bytes.Cut(t[v.From:v.To], []byte(" ")); string(program) == "echo" || string(program) == "printf" {
+		return v, true
+	}
+	return lex.Span{}, true
+}
+
+// valueOf returns the value of a sensitive name. It adds those that the name gets otherwise.
+func (s *Scanner) valueOf(a *assignment) lex.Span {
+	t, i := s.text, a.sign
+	v := s.values.Pieces(i, s.values.Joined(s.values.Value(i+1)))
+	if at := max(v.To, i); at < len(t) && t[at] != '\n' {
+		if found := s.values.Chosen(s.found, i, about.IsDescription); len(found) > len(s.found) && s.sensitive(a.decoded, a.more|names.NoWhole) {
 			s.found, s.unordered = found, true
 		}
 	}
-	if bare := bytes.TrimLeft(name, "-"); s.text[i] == '=' && (bytes.EqualFold(bare, []byte("env")) || bytes.EqualFold(bare, []byte("environment"))) {
-		v = ofEnvironment(s.text, v)
+	if bare := bytes.TrimLeft(a.name, "-"); t[i] == '=' && (bytes.EqualFold(bare, []byte("env")) || bytes.EqualFold(bare, []byte("environment"))) {
+		v = ofEnvironment(t, v)
 	}
-	if v.From < v.To && string(s.text[v.From:v.To]) == "()" { // const getToken = () => "SECRET"
-		return lex.Span{}
+	isFunction := v.From < v.To && string(t[v.From:v.To]) == "()" // const getToken = () => "SECRET"
+	if !isFunction && bytes.HasSuffix(s.name.All, []byte("authorization")) && t[i] == ':' && i+1 < len(t) && t[i+1] == ' ' {
+		v = s.values.BehindScheme(v)
 	}
-	if bytes.HasSuffix(s.name.All, []byte("authorization")) && s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] == ' ' {
-		v = s.behindScheme(v)
+	return v
+}
+
+// isNoSecret reports whether v, the value of a sensitive name, says something about a secret.
+// What is longer than maxPlain is one: otherwise each name in it would have it read again.
+func (s *Scanner) isNoSecret(a *assignment, v lex.Span) bool {
+	t, i := s.text, a.sign
+	b := t[v.From:max(v.From, v.To)]
+	switch {
+	case len(b) == 0 || len(b) > maxPlain:
+		return false
+	case string(b) == "()",
+		about.IsCount(t, s.name.All, i, v), about.IsState(s.name.All, b), about.IsDescription(t, v), about.IsIdentity(b),
+		about.IsNameOfSecret(a.name, b), about.IsItself(t, a.name, a.first, v), about.IsVariable(t, i, v):
+		return true
+	case about.IsCode(t, a.decoded, i, v), string(a.decoded) == "content" && t[i] == '=' && about.IsMeta(t, a.first, s.Names, &s.name):
+		return !s.sensitive(a.decoded, a.more|names.NoWhole)
 	}
-	// What is longer is hidden: otherwise each name in it would have it read again.
-	if b := s.text[v.From:max(v.From, v.To)]; 0 < len(b) && len(b) <= maxPlain && (about.IsCount(s.text, s.name.All, i, v) || about.IsState(s.name.All, b) ||
-		about.IsDescription(s.text, v) || about.IsIdentity(b) || about.IsNameOfSecret(name, b) || about.IsItself(s.text, name, first, v) || about.IsVariable(s.text, i, v)) {
-		return lex.Span{}
+	return false
+}
+
+// widened returns v, a secret, with the words behind it that belong to it: a phrase, and the
+// rest of a list below a plural name.
+func (s *Scanner) widened(a *assignment, v lex.Span) lex.Span {
+	t, i := s.text, a.sign
+	if i+1 < v.From && v.To < len(t) && t[v.To] == ' ' && t[v.From-1] == ' ' && lex.StartsLine(t, a.first) && s.sensitiveName(a.name, a.more|names.NoWhole) {
+		v.To = prose.PhraseEnd(t, v)
 	}
-	if v.From < v.To && v.To-v.From <= maxPlain && (about.IsCode(s.text, decoded, i, v) || string(decoded) == "content" && s.text[i] == '=' && about.IsMeta(s.text, first, s.Names, &s.name)) && !s.sensitive(decoded, more|names.NoWhole) {
-		return lex.Span{}
-	}
-	if v.From >= v.To {
-		if i+1 < len(s.text) && s.text[i+1] <= ' ' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more|names.NoWhole) {
-			s.items(i, i+1)
-		}
-		return v
-	}
-	if i+1 < v.From && v.To < len(s.text) && s.text[v.To] == ' ' && s.text[v.From-1] == ' ' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more|names.NoWhole) {
-		v.To = prose.PhraseEnd(s.text, v)
-	}
-	if s.text[v.To-1] == ',' && s.text[i] == ':' && lex.StartsLine(s.text, first) && s.sensitiveName(name, more) && s.isPlural() { // a, b, c
-		for v.To+1 < len(s.text) && s.text[v.To-1] == ',' && s.text[v.To] == ' ' && s.text[v.To+1] > ' ' {
-			v.To = lex.CredentialEnd(s.text, v.To+1)
+	if t[v.To-1] == ',' && t[i] == ':' && lex.StartsLine(t, a.first) && s.sensitiveName(a.name, a.more) && s.isPlural() { // a, b, c
+		for v.To+1 < len(t) && t[v.To-1] == ',' && t[v.To] == ' ' && t[v.To+1] > ' ' {
+			v.To = lex.CredentialEnd(t, v.To+1)
 		}
 	}
 	return v
@@ -273,110 +413,8 @@ func (s *Scanner) isLong(i int) bool {
 	return i+maxGap <= len(s.text) && bytes.IndexByte(s.text[i:i+maxGap], '\n') < 0
 }
 
-// behindScheme widens the word of an Authorization header to what follows it, if that is
-// a scheme of a vendor's own: "GenieKey SECRET".
-func (s *Scanner) behindScheme(v lex.Span) lex.Span {
-	t := s.text
-	if v.From >= v.To || v.To-v.From > 2*maxGap || v.To+1 >= len(t) || t[v.To] != ' ' || t[v.To+1] <= ' ' {
-		return v
-	}
-	for _, c := range t[v.From:v.To] {
-		if c != '-' && (c|0x20 < 'a' || 'z' < c|0x20) {
-			return v
-		}
-	}
-	return s.values.Line(v.To + 1)
-}
-
-// joinedStrings widens a string by those that an operator, a method or a line break joins
-// to it, "SE" + "CRET", and a word by the line behind a backslash.
-func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
-	t := s.text
-	if v.From > v.To || v.From == 0 {
-		return v
-	}
-	quote := t[v.From-1]
-	if lex.Classes[quote]&lex.IsQuote == 0 {
-		if v.From < v.To && v.To+1 < len(t) && t[v.To-1] == '\\' && t[v.To] == '\n' && t[v.To+1] > ' ' {
-			v.To = lex.CredentialEnd(t, v.To+1)
-		}
-		return v
-	}
-	whole, from, mixed := v, v.From, false
-	p := lex.Pieces{Plain: v.From < v.To && v.From > 1 && t[v.From-2] <= ' '} // of Python and C no operator is needed
-	for n := 0; n < maxPieces && v.To < len(t) && lex.Classes[t[v.To]]&lex.IsQuote != 0; n++ {
-		i := p.Next(t, v.To)
-		if i == 0 {
-			break
-		}
-		v = s.values.Quoted(i, 0)
-		if v.From >= v.To || lex.MarkLen(t[v.From:]) > 0 {
-			break
-		}
-		mixed = mixed || t[i] != quote
-		if whole.To = v.To; mixed { // with the quotes around: the first one would not be closed
-			whole = lex.Span{From: from - 1, To: min(len(t), v.To+1)}
-		}
-	}
-	return whole
-}
-
-// pieces widens the word behind the sign at i by the quotations that a shell joins to it,
-// PASSWORD=SE"CR"ET, and by a quotation mark within it: password: don't-tell.
-func (s *Scanner) pieces(i int, v lex.Span) lex.Span {
-	t := s.text
-	if v.From >= v.To || v.To >= len(t) || bytes.ContainsAny(t[v.From:v.To], "([{<,+") || !s.isQuoted(i, v) {
-		return v // of code, or the quotation around it ends
-	}
-	if t[i] == '=' && v.From == i+1 {
-		if to := s.joinedByShell(v.To); to > v.To {
-			v.To = to
-			return v
-		}
-	}
-	for n := 0; n < maxPieces && s.isWithin(i, v); n++ {
-		v.To = lex.CredentialEnd(t, v.To+1)
-	}
-	return v
-}
-
-// isQuoted reports whether the value v of the separator at i has no quotation mark before it, and
-// one behind it that does not end a quotation that began before i in the line.
-func (s *Scanner) isQuoted(i int, v lex.Span) bool {
-	t := s.text
-	return i < v.From && v.From < v.To && v.To < len(t) && (t[v.To] == '"' || t[v.To] == '\'') && lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && bytes.Count(s.lineBefore(i), t[v.To:v.To+1])%2 == 0
-}
-
-// isWithin reports whether the same mark is within a word.
-func (s *Scanner) isWithin(i int, v lex.Span) bool {
-	return v.To+1 < len(s.text) && lex.Classes[s.text[v.To+1]]&lex.IsAlnum != 0 && s.isQuoted(i, v)
-}
-
-// joinedByShell returns where a word ends of which the quotation at i is a part, i if it is
-// none.
-func (s *Scanner) joinedByShell(i int) int {
-	t, to := s.text, i
-	for n := 0; n < maxPieces && to < len(t) && (t[to] == '"' || t[to] == '\''); n++ {
-		end := bytes.IndexByte(t[to+1:min(len(t), to+1+maxPair)], t[to])
-		if inner := t[to+1 : to+1+max(end, 0)]; end < 0 || bytes.IndexByte(inner, '\n') >= 0 || n == 0 && (end == 0 || formats.IsPlaceholder(inner) || lex.MarkLen(inner) > 0) {
-			return i
-		}
-		to = lex.CredentialEnd(t, to+1+end+1)
-	}
-	return to
-}
-
-// lineBefore returns the line of t[i] up to it, or the end of that.
-func (s *Scanner) lineBefore(i int) []byte {
-	line := s.text[max(0, i-maxPair):i]
-	return line[bytes.LastIndexByte(line, '\n')+1:]
-}
-
 // maxPrivate is the length in bytes of the longest key of PuTTY.
 const maxPrivate = 8 << 10
-
-// maxPieces is of how many strings a secret is joined.
-const maxPieces = 16
 
 // wide finds the value behind the colon or the equals sign of Asia at i.
 func (s *Scanner) wide(i int) lex.Span {

@@ -1,7 +1,7 @@
 // Package literal reads the values in a text and the names before them: words,
 // quotations, lists, calls and the lines under a name.
 //
-// The files, from the top: chosen, tuple, literal, argument, quoted, name, reader.
+// The files, from the top: chosen, tuple, joined, literal, argument, quoted, name, reader.
 package literal
 
 import (

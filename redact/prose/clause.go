@@ -11,6 +11,26 @@ import (
 // another script.
 func inWord(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80 }
 
+// spokenEnd returns where the word at from ends, also at a noun that needs no space.
+func spokenEnd(t []byte, from int) int {
+	for i := from; i < len(t); i++ {
+		c := t[i]
+		if lex.Classes[c]&lex.IsAlnum != 0 || 0x80 <= c && c < 0xE0 {
+			continue
+		}
+		if c < 0x80 {
+			return i
+		}
+		if n := foreignNoun(t[i:]); n > 0 {
+			if i > from && c >= 0xE3 {
+				return i // the noun is the next word
+			}
+			return i + n
+		}
+	}
+	return len(t)
+}
+
 // lastField returns what b ends in behind its last space.
 func lastField(b []byte) []byte {
 	return b[bytes.LastIndexAny(b, " \n")+1:]

@@ -24,13 +24,7 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 			continue
 		}
 		from := i
-		for i < len(t) && inWord(t[i]) && (i == from || !startsNoun(t[i:])) {
-			if n := foreignNoun(t[i:]); n > 0 { // it ends without a space
-				i += n
-				break
-			}
-			i++
-		}
+		i = spokenEnd(t, i)
 		w := t[from:i]
 		kind := nounOf(w)
 		if kind == noNoun && (len(w) != len("answer") || !isOfQuestion(w)) {

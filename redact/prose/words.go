@@ -184,11 +184,8 @@ func isOther(w []byte, kind noun) bool {
 	return false
 }
 
-// startsNoun reports whether b starts with a noun that no space separates from
-// what is before it.
-func startsNoun(b []byte) bool { return b[0] >= 0xE3 && foreignNoun(b) > 0 }
-
-// foreignNoun returns the length of such a noun.
+// foreignNoun returns the length of a noun that b starts with and that no space separates from
+// what is around it.
 func foreignNoun(b []byte) int {
 	if b[0] < 0xE0 || len(b) < 3 {
 		return 0
