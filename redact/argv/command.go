@@ -367,26 +367,8 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.words++
 	}
 	if p&(verbUse|usesNow) != 0 {
-		if verb := bytes.TrimPrefix(w, []byte("+")); len(verb) < len(w) && (c.plus || c.arguments == 0) { // of steamcmd, whose commands start so
-			c.arguments = 0
-			c.plus = c.verb(verb)
-			return NoSecret, 0
-		}
-		if c.verb(w) {
-			return NoSecret, 0
-		}
-		if c.arguments != 0 && (len(w) > 1 || !lex.IsDigit(w[0])) && !isAssignment(w) { // the type of a key that follows
-			c.seen++
-			switch {
-			case c.arguments>>c.seen&1 == 0:
-			case c.arguments&behindColon != 0:
-				return AfterColon, 0
-			case c.rule.told && prose.IsPlain(w):
-			case c.rule.plain:
-				return LastWord, 0
-			default:
-				return WholeWord, 0
-			}
+		if form, ok := c.ofVerb(w); ok {
+			return form, 0
 		}
 	}
 	if p&secretWord != 0 && isSecretWord(w) {
@@ -395,10 +377,70 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 			c.Programs |= bodyFlag
 		}
 	}
+	// Of the programs that were named, the first that knows the word decides.
+	if p&(registry|account|tokenLogin|writes|body|assigns|puts) != 0 {
+		if form, ok := c.ofTask(p, w, n, f); ok {
+			return form, 0
+		}
+	}
+	if p&(openssl|positional|secondWord|secureString|thirdWord|basicAuth|samba) != 0 {
+		if form, ok := c.atPosition(p, w); ok {
+			return form, 0
+		}
+	}
+	if p&(Machine|settings|settingsSet|authtoken|redis) != 0 && c.ofSetting(p, w) {
+		return NoSecret, 0
+	}
+	if p&sql != 0 && c.ofStatement(w) {
+		return NoSecret, 0
+	}
+	if p&(oracle|atDatabase|impacket|htpasswd) != 0 {
+		if form, ok := c.atLogin(p, w); ok {
+			return form, 0
+		}
+	}
+	if p&netUser != 0 {
+		if form, ok := c.ofNet(w); ok {
+			return form, 0
+		}
+	}
+	if p&setter != 0 {
+		c.setting(w, n, f)
+	}
+	return NoSecret, 0
+}
+
+// ofVerb handles a verb of a program that has a rule, and the arguments behind it.
+func (c *Command) ofVerb(w []byte) (form Form, ok bool) {
+	if verb := bytes.TrimPrefix(w, []byte("+")); len(verb) < len(w) && (c.plus || c.arguments == 0) { // of steamcmd, whose commands start so
+		c.arguments = 0
+		c.plus = c.verb(verb)
+		return NoSecret, true
+	}
+	if c.verb(w) {
+		return NoSecret, true
+	}
+	if c.arguments == 0 || len(w) == 1 && lex.IsDigit(w[0]) || isAssignment(w) { // the type of a key that follows
+		return NoSecret, false
+	}
+	c.seen++
 	switch {
-	case p&registry != 0 && (string(w) == "login" || string(w) == "auth"):
-		c.Programs |= dashP
-	case p&account != 0 && isAccountVerb(w):
+	case c.arguments>>c.seen&1 == 0:
+		return NoSecret, false
+	case c.arguments&behindColon != 0:
+		return AfterColon, true
+	case c.rule.told && prose.IsPlain(w):
+		return NoSecret, false
+	case c.rule.plain:
+		return LastWord, true
+	}
+	return WholeWord, true
+}
+
+// ofTask handles the words by which programs log in, and keep variables and secrets.
+func (c *Command) ofTask(p Programs, w []byte, n *names.Classifier, f *names.Folded) (form Form, ok bool) {
+	switch {
+	case p&registry != 0 && (string(w) == "login" || string(w) == "auth"), p&account != 0 && isAccountVerb(w):
 		c.Programs |= dashP
 	case p&tokenLogin != 0 && string(w) == "login":
 		c.Programs |= dashT
@@ -410,93 +452,146 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.batch = 4
 	case p&body != 0 && c.batch == 4 && n.IsPairName(f, w):
 		c.Programs |= bodyFlag
-	case p&assigns != 0 && (string(w) == "put" || string(w) == "write" || string(w) == "patch" || string(w) == "secrets"):
+	case p&assigns != 0 && isAssigner(w):
 		c.batch = 1
 	case p&assigns != 0 && c.batch == 1 && (bytes.HasSuffix(w, []byte("=-")) || string(w) == "@-"):
 		c.Reads = true
 	case p&assigns != 0 && c.batch == 1 && bytes.IndexByte(w, '=') > 0:
-		return AfterEqual, 0
-	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "SET" || string(w) == "hset" || string(w) == "HSET" || string(w) == "write" || string(w) == "set-env" || string(w) == "env:set"):
+		return AfterEqual, true
+	case p&puts != 0 && isPutter(w):
 		c.Programs |= setter
+	default:
+		return NoSecret, false
+	}
+	return NoSecret, true
+}
+
+// atPosition handles the arguments of programs whose secrets have a position among these.
+func (c *Command) atPosition(p Programs, w []byte) (form Form, ok bool) {
+	switch {
 	case p&openssl != 0 && string(w) == "passwd":
 		c.Programs |= positional
 	case p&openssl != 0 && string(w) == "stdin":
 		c.Reads = true
 	case p&positional != 0, p&secondWord != 0 && c.words == 2, p&secureString != 0 && c.words == 1:
-		return WholeWord, 0
+		return WholeWord, true
 	case p&thirdWord != 0 && (string(w) == "add_user" || string(w) == "change_password" || string(w) == "authenticate_user"):
 		c.words, c.batch = 1, 3
 	case p&thirdWord != 0 && c.batch == 3 && c.words == 3:
-		return WholeWord, 0
+		return WholeWord, true
 	case p&basicAuth != 0 && p&setter != 0 && bytes.HasPrefix(w, []byte("http-basic.")):
 		c.wants(WholeWord, 2)
 	case p&basicAuth != 0 && p&setter != 0 && bytes.Contains(w[:min(len(w), names.MaxPairName)], []byte("oauth.")):
 		c.wants(WholeWord, 1)
 	case p&basicAuth != 0 && p&setter != 0 && c.words > 2 && bytes.IndexByte(w, ':') > 0 && !bytes.Contains(w, []byte("://")):
-		return AfterColon, 0
+		return AfterColon, true
 	case p&samba != 0 && c.batch == 0 && len(w) > 2 && (string(w[:2]) == "//" || string(w[:2]) == `\\`):
 		c.batch = 1
 	case p&samba != 0 && c.batch == 1:
 		c.batch = 2
-		return WholeWord, 0
-	case p&Machine != 0 && string(w) == "login":
+		return WholeWord, true
+	default:
+		return NoSecret, false
+	}
+	return NoSecret, true
+}
+
+// ofSetting handles the words behind which programs have settings.
+func (c *Command) ofSetting(p Programs, w []byte) (ok bool) {
+	switch {
+	case p&Machine != 0 && string(w) == "login",
+		p&settings != 0 && (string(w) == "config" || string(w) == "configure"),
+		p&settingsSet != 0 && string(w) == "set":
 		c.Programs |= setter
-	case p&settings != 0 && (string(w) == "config" || string(w) == "configure"), p&settingsSet != 0 && string(w) == "set":
-		c.Programs |= setter
-	case p&authtoken != 0 && bytes.HasSuffix(w, []byte("authtoken")):
+	case p&authtoken != 0 && bytes.HasSuffix(w, []byte("authtoken")), p&redis != 0 && (string(w) == "requirepass" || string(w) == "masterauth"):
 		c.wants(WholeWord, 1)
 	case p&redis != 0 && len(w) == 4 && lex.HasFoldSuffix(w, "auth"):
 		c.wants(WholeWord, 2)
-	case p&redis != 0 && (string(w) == "requirepass" || string(w) == "masterauth"):
-		c.wants(WholeWord, 1)
-	case p&sql != 0 && len(w) == 2 && lex.HasFoldSuffix(w, "by"):
+	default:
+		return false
+	}
+	return true
+}
+
+// ofStatement handles IDENTIFIED BY 'SECRET' and IDENTIFIED WITH plugin AS 'HASH'.
+func (c *Command) ofStatement(w []byte) (ok bool) {
+	const with = 7 // of c.batch
+	switch {
+	case len(w) == 2 && lex.HasFoldSuffix(w, "by"):
 		c.wants(WholeWord, 1)
 		c.Programs &^= sql
 		c.said = c.Programs == 0
 		c.replaces = 2
-	case p&sql != 0 && c.words == 1 && len(w) == 4 && lex.HasFoldSuffix(w, "with"):
-		c.batch = 7
-	case p&sql != 0 && c.batch == 7 && c.words == 2:
+	case c.words == 1 && len(w) == 4 && lex.HasFoldSuffix(w, "with"):
+		c.batch = with
+	case c.batch == with && c.words == 2:
 		if bytes.IndexByte(w, '_') < 0 {
 			c.batch = 0
 		}
-	case p&sql != 0 && c.batch == 7 && len(w) == 2 && lex.HasFoldSuffix(w, "as"): // IDENTIFIED WITH plugin AS 'HASH'
+	case c.batch == with && len(w) == 2 && lex.HasFoldSuffix(w, "as"):
 		c.wants(WholeWord, 1)
 		c.batch = 0
-	case p&oracle != 0 && c.words == 1 && string(w) != "target":
-		return AfterSlash, 0
-	case p&oracle != 0 && c.words == 2, p&atDatabase != 0 && c.words == 1:
-		return AtLogin, 0
-	case p&impacket != 0 && bytes.IndexByte(w, '@') > 0:
-		return BeforeAt, 0
-	case p&impacket != 0 && bytes.IndexByte(w, '/') > 0 && bytes.IndexByte(w, ':') > 0:
-		return AfterColon, 0
-	case p&htpasswd != 0 && c.batch > 0 && c.words == c.batch:
-		return WholeWord, 0
-	case p&netUser != 0 && c.words == 1 && (bytes.EqualFold(w, []byte("user")) || bytes.EqualFold(w, []byte("use"))):
-		c.batch = 3
-		if len(w) == len("use") {
-			c.batch = -1 // once the share has come
-		}
-	case p&netUser != 0 && c.batch == 3 && c.words == 3 && w[0] != '/':
-		return WholeWord, 0
-	case p&netUser != 0 && c.batch == -1 && bytes.IndexByte(w, '\\') >= 0:
-		c.batch = -2
-	case p&netUser != 0 && w[0] == '/' && w[len(w)-1] == ':': // /user:"DOMAIN\NAME"
-		c.skip = 1
-	case p&netUser != 0 && c.batch == -2 && w[0] != '/':
-		c.batch = 0
-		return WholeWord, 0
-	case p&setter != 0 && lex.HasFoldSuffix(w, "key-mgmt"): // of nmcli, whose value reads like a name
-		c.skip = 1
-	case p&setter != 0 && len(w) <= 128 && bytes.IndexByte(w, '=') < 0:
-		name := w[max(bytes.LastIndexByte(w, ':'), bytes.LastIndexByte(w, '/'))+1:]
-		f.Fold(name)
-		if n.Sensitive(f, names.NoWhole|names.Keyed(name)) {
-			c.wants(WholeWord, 1)
-		}
+	default:
+		return false
 	}
-	return NoSecret, 0
+	return true
+}
+
+// atLogin handles the arguments of programs that name the user with the secret.
+func (c *Command) atLogin(p Programs, w []byte) (form Form, ok bool) {
+	switch {
+	case p&oracle != 0 && c.words == 1 && string(w) != "target":
+		return AfterSlash, true
+	case p&oracle != 0 && c.words == 2, p&atDatabase != 0 && c.words == 1:
+		return AtLogin, true
+	case p&impacket != 0 && bytes.IndexByte(w, '@') > 0:
+		return BeforeAt, true
+	case p&impacket != 0 && bytes.IndexByte(w, '/') > 0 && bytes.IndexByte(w, ':') > 0:
+		return AfterColon, true
+	case p&htpasswd != 0 && c.batch > 0 && c.words == c.batch:
+		return WholeWord, true
+	}
+	return NoSecret, false
+}
+
+// ofNet handles the arguments of net user NAME SECRET and of net use SHARE SECRET.
+func (c *Command) ofNet(w []byte) (form Form, ok bool) {
+	const user, use, shared = 3, -1, -2 // of c.batch
+	isOption := w[0] == '/'
+	switch {
+	case c.words == 1 && bytes.EqualFold(w, []byte("user")):
+		c.batch = user
+	case c.words == 1 && bytes.EqualFold(w, []byte("use")):
+		c.batch = use
+	case c.batch == user && c.words == 3 && !isOption:
+		return WholeWord, true
+	case c.batch == use && bytes.IndexByte(w, '\\') >= 0:
+		c.batch = shared
+	case isOption && w[len(w)-1] == ':': // /user:"DOMAIN\NAME"
+		c.skip = 1
+	case c.batch == shared && !isOption:
+		c.batch = 0
+		return WholeWord, true
+	default:
+		return NoSecret, false
+	}
+	return NoSecret, true
+}
+
+// setting handles the name of a setting, whose value is the next word.
+func (c *Command) setting(w []byte, n *names.Classifier, f *names.Folded) {
+	if lex.HasFoldSuffix(w, "key-mgmt") { // of nmcli, whose value reads like a name
+		c.skip = 1
+		return
+	}
+	if len(w) > 128 || bytes.IndexByte(w, '=') >= 0 {
+		return
+	}
+	name := w[max(bytes.LastIndexByte(w, ':'), bytes.LastIndexByte(w, '/'))+1:]
+	f.Fold(name)
+	if n.Sensitive(f, names.NoWhole|names.Keyed(name)) {
+		c.wants(WholeWord, 1)
+	}
 }
 
 // replaced returns where in w, a word of sed's arguments, a secret begins: behind a
@@ -539,6 +634,24 @@ func (c *Command) replaced(w []byte, n *names.Classifier, f *names.Folded) int {
 func isAccountVerb(w []byte) bool {
 	switch string(w) {
 	case "create", "update", "link", "add", "pw", "hash-password", "login":
+		return true
+	}
+	return false
+}
+
+// isAssigner reports whether w is the task of a program that gives names values, as NAME=VALUE.
+func isAssigner(w []byte) bool {
+	switch string(w) {
+	case "put", "write", "patch", "secrets":
+		return true
+	}
+	return false
+}
+
+// isPutter reports whether w is the task of a program that gives a name the value behind it.
+func isPutter(w []byte) bool {
+	switch string(w) {
+	case "put", "set", "SET", "hset", "HSET", "write", "set-env", "env:set":
 		return true
 	}
 	return false

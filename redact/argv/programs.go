@@ -303,12 +303,14 @@ func WordAt(text []byte, i int) Programs {
 		}
 		return 0
 	}
-	to := i
-	for to < len(text) && to-i <= maxProgram+len(".exe") && !lex.IsWordBreak(text[to]) && text[to] != '\\' {
+	to, end := i, min(len(text), i+maxProgram+len(".exe")+1)
+	for to < end && lex.Classes[text[to]]&lex.IsAlnum != 0 { // as most of a word is
+		to++
+	}
+	for ; to < end && !lex.IsWordBreak(text[to]) && text[to] != '\\'; to++ {
 		if text[to] == '/' {
 			return 0 // a directory
 		}
-		to++
 	}
 	p := programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
 	if p == 0 && to-i > 1 && text[to-1] == ':' { // "credentials: ann / SECRET"

@@ -17,89 +17,150 @@ import (
 func (r *Reader) Value(i int) lex.Span {
 	t, separator := r.Text, r.Text[i-1]
 	marked, i := r.start(i)
-	for n := 0; n < maxTags && marked < i && t[marked] == '<' && i+1 < len(t) && t[i] == '<' && 'a' <= t[i+1] && t[i+1] <= 'z'; n++ { // <td>SECRET
+	if marked < i && t[marked] == '<' {
+		i = skipTags(t, i)
+	}
+	if r.isBelow(i) {
+		return r.below(i, separator)
+	}
+	if n := lex.MarkLen(t[i:]); n > 0 { // it has been redacted
+		return behindMark(t, i+n)
+	}
+	if separator == ':' {
+		if n := typeLen(t[i:min(len(t), i+maxType)]); n > 0 {
+			return r.Value(i + n)
+		}
+	}
+	if v, ok := r.opened(i, separator, marked < i); ok {
+		return v
+	}
+	return r.bare(i, marked, separator)
+}
+
+// skipTags returns where the text behind the tags of HTML at i starts: <td>SECRET.
+func skipTags(t []byte, i int) int {
+	for n := 0; n < maxTags && i+1 < len(t) && t[i] == '<' && 'a' <= t[i+1] && t[i+1] <= 'z'; n++ {
 		end := bytes.IndexByte(t[i:min(len(t), i+names.MaxPairName)], '>')
 		if end < 0 {
 			break
 		}
 		i += end + 1
 	}
-	if r.isBelow(i) {
-		return r.below(i, separator)
+	return i
+}
+
+// behindMark returns what is attached to a mark that ends at i: nothing if that encloses it, or
+// is a method of it.
+func behindMark(t []byte, i int) lex.Span {
+	v := lex.Span{From: i, To: lex.CredentialEnd(t, i)}
+	if rest := t[v.From:v.To]; bytes.HasPrefix(rest, []byte("</")) || len(bytes.TrimLeft(rest, "}],")) == 0 || len(rest) > 1 && rest[0] == '.' && rest[len(rest)-1] == '(' {
+		v.To = v.From
 	}
-	if n := lex.MarkLen(t[i:]); n > 0 { // it has been redacted
-		v := lex.Span{From: i + n, To: lex.CredentialEnd(r.Text, i+n)}
-		if rest := t[v.From:v.To]; bytes.HasPrefix(rest, []byte("</")) || len(bytes.TrimLeft(rest, "}],")) == 0 || len(rest) > 1 && rest[0] == '.' && rest[len(rest)-1] == '(' {
-			v.To = v.From // what encloses it, or a method of it
-		}
-		return v
-	}
+	return v
+}
+
+// opened returns the value at i, and whether a sign there says where it ends. Markup may be
+// between the separator and i.
+func (r *Reader) opened(i int, separator byte, isMarked bool) (v lex.Span, ok bool) {
+	t := r.Text
 	open := lex.Backslashes(t, i)
-	if separator == ':' {
-		if n := typeLen(t[i:min(len(t), i+maxType)]); n > 0 {
-			return r.Value(i + n)
-		}
+	if open == len(t) {
+		return lex.Span{From: i, To: open}, true
 	}
-	switch {
-	case open == len(t):
-		return lex.Span{From: i, To: open}
-	case lex.Classes[t[open]]&lex.IsQuote != 0:
-		return r.Quoted(open, open-i)
-	case t[i] == '[' || t[i] == '{':
+	if lex.Classes[t[open]]&lex.IsQuote != 0 {
+		return r.Quoted(open, open-i), true
+	}
+	if n := lex.PrefixLen(t[i:]); n > 0 {
+		return r.Quoted(i+n, 0), true
+	}
+	var next byte
+	if i+1 < len(t) {
+		next = t[i+1]
+	}
+	switch t[i] {
+	case '[':
+		return r.list(i), true
+	case '{':
 		to := r.Closed(i)
-		if t[i] == '[' { // []string{"SECRET"}
-			k := to
-			for k < len(t) && k-to < 32 && (lex.Classes[t[k]]&lex.IsName != 0 || t[k] == '*') {
-				k++
-			}
-			if k < len(t) && t[k] == '{' && lex.IsType(t[to:k]) {
-				to = r.Closed(k)
-			} else if k < len(t) && t[k] == '(' && lex.IsType(t[to:k]) { // []byte("SECRET")
-				if lex.MarkLen(t[k+1:]) > 0 {
-					return lex.Span{}
-				}
-				end, _ := r.parenthesis(k)
-				return lex.Span{From: k + 1, To: end}
-			}
-		}
-		if to < len(t) && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] >= 0x80) && (separator != ':' || marked < i) && isBraced(t[i:to]) { // of Spring: {cipher}SECRET, {noop}SECRET
+		if to < len(t) && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] >= 0x80) && (separator != ':' || isMarked) && isBraced(t[i:to]) { // of Spring: {cipher}SECRET, {noop}SECRET
 			to = lex.CredentialEnd(t, to)
 		}
-		return lex.Span{From: i, To: to}
-	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && lex.Classes[t[i+1]]&lex.IsQuote != 0: // ${NAME:-"SECRET"}
-		return r.Quoted(i+1, 0)
-	case t[i] == '<' && bytes.HasPrefix(t[i:], []byte(`<<"`)): // of Erlang
-		return r.Quoted(i+2, 0)
-	case lex.PrefixLen(t[i:]) > 0:
-		return r.Quoted(i+lex.PrefixLen(t[i:]), 0)
-	case t[i] == '(':
+		return lex.Span{From: i, To: to}, true
+	case '-', '+', '?':
+		if separator == ':' && next != 0 && lex.Classes[next]&lex.IsQuote != 0 { // ${NAME:-"SECRET"}
+			return r.Quoted(i+1, 0), true
+		}
+	case '<':
+		if bytes.HasPrefix(t[i:], []byte(`<<"`)) { // of Erlang
+			return r.Quoted(i+2, 0), true
+		}
+	case '(':
 		to, closed := r.parenthesis(i)
 		if closed {
 			to++
 		}
-		return lex.Span{From: i, To: to}
-	case bytes.HasPrefix(t[i:], []byte("${{")):
-		if n := bytes.Index(t[i:min(len(t), i+names.MaxPairName)], []byte("}}")); n > 0 {
-			return lex.Span{From: i, To: i + n + len("}}")}
+		return lex.Span{From: i, To: to}, true
+	case '$':
+		if bytes.HasPrefix(t[i:], []byte("${{")) {
+			n := bytes.Index(t[i:min(len(t), i+names.MaxPairName)], []byte("}}"))
+			return lex.Span{From: i, To: i + n + len("}}")}, n > 0
 		}
-	case t[i] == '$' && i+1 < len(t) && t[i+1] == '(':
-		if v := r.substituted(i); v.From < v.To {
-			return v
+		if next == '(' {
+			v = r.substituted(i)
+			return v, v.From < v.To
 		}
-	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsAlnum != 0 || t[i+1] == '!') && !bytes.HasPrefix(t[i:], []byte("&str")):
-		// A tag or an anchor of YAML.
-		k := i
-		for k < len(t) && t[k] > ' ' && k-i <= names.MaxPairName {
-			k++
-		}
-		switch string(t[i:k]) {
-		case "!Ref", "!GetAtt", "!ImportValue", "!FindInMap": // of CloudFormation: what has it
-			return lex.Span{}
-		}
-		if k+1 < len(t) && t[k] == ' ' && t[k+1] > ' ' && t[k+1] != '#' {
-			return lex.Span{From: i, To: max(k, r.Value(k+1).To)}
+	case '!', '&':
+		if separator == ':' && (lex.Classes[next]&lex.IsAlnum != 0 || next == '!') && !bytes.HasPrefix(t[i:], []byte("&str")) {
+			return r.tagged(i)
 		}
 	}
+	return lex.Span{}, false
+}
+
+// list returns the list at i, or what follows its brackets in Go: []string{"SECRET"},
+// []byte("SECRET").
+func (r *Reader) list(i int) lex.Span {
+	t := r.Text
+	to := r.Closed(i)
+	k := to
+	for k < len(t) && k-to < 32 && (lex.Classes[t[k]]&lex.IsName != 0 || t[k] == '*') {
+		k++
+	}
+	if k == len(t) || !lex.IsType(t[to:k]) {
+		return lex.Span{From: i, To: to}
+	}
+	switch {
+	case t[k] == '{':
+		return lex.Span{From: i, To: r.Closed(k)}
+	case t[k] == '(' && lex.MarkLen(t[k+1:]) > 0:
+		return lex.Span{}
+	case t[k] == '(':
+		end, _ := r.parenthesis(k)
+		return lex.Span{From: k + 1, To: end}
+	}
+	return lex.Span{From: i, To: to}
+}
+
+// tagged returns the value behind a tag or an anchor of YAML at i, and whether it is one.
+func (r *Reader) tagged(i int) (v lex.Span, ok bool) {
+	t, k := r.Text, i
+	for k < len(t) && t[k] > ' ' && k-i <= names.MaxPairName {
+		k++
+	}
+	switch string(t[i:k]) {
+	case "!Ref", "!GetAtt", "!ImportValue", "!FindInMap": // of CloudFormation: what has it
+		return lex.Span{}, true
+	}
+	if k+1 < len(t) && t[k] == ' ' && t[k+1] > ' ' && t[k+1] != '#' {
+		return lex.Span{From: i, To: max(k, r.Value(k+1).To)}, true
+	}
+	return lex.Span{}, false
+}
+
+// bare returns the value at i, a word or an expression that starts with one. Its separator is
+// before marked.
+func (r *Reader) bare(i, marked int, separator byte) lex.Span {
+	t := r.Text
 	whole := t
 	if marked < i && t[marked] == '<' {
 		if n := bytes.Index(t[i:], []byte("</")); n >= 0 {
@@ -114,64 +175,9 @@ func (r *Reader) Value(i int) lex.Span {
 	}
 	to := lex.CredentialEnd(whole, i)
 	r.left -= to - i // the next call of spend, or Find at the end, acts on it
-	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 {
-		if isDefault(t[i : to-1]) {
-			return r.Quoted(to, 0)
-		}
-		if open := bytes.LastIndexByte(t[i:to-1], '('); open > 0 && lex.IsWords(t[i:i+open]) {
-			if r.Names.IsPairName(&r.name, t[i+open+1:to-1]) { // dict(password="SECRET")
-				return r.Quoted(to, 0)
-			}
-			return lex.Span{} // what follows is looked at by itself
-		}
-	}
-	if to > i && to < len(t) && t[to-1] == '(' && (t[to] == ')' || lex.MarkLen(t[to:]) > 0) && lex.IsWords(t[i:to-1]) {
-		return lex.Span{} // getpass.getpass(), or it has been redacted
-	}
-	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && lex.Classes[t[to]]&lex.IsQuote != 0 {
-		v := r.Quoted(to, 0)
-		if v.To-v.From <= names.MaxPairName && (r.Names.IsPairName(&r.name, t[v.From:v.To]) || len(bytes.TrimSpace(t[v.From:v.To])) == 0) {
-			if behind := t[v.To:min(len(t), v.To+maxSpace)]; bytes.HasPrefix(behind, []byte(`") { "`)) { // of Ruby, with a default
-				return r.Quoted(v.To+len(`") { `), 0)
-			}
-			return lex.Span{} // os.getenv("PASSWORD"), header.split(" ")
-		}
-		if t[to-1] == '[' && lex.IsWords(t[i:to-1]) && v.To+1 < len(t) && t[v.To+1] == ']' && lex.IsWords(t[v.From:v.To]) {
-			return lex.Span{} // config["db"]["password"]
-		}
-		if t[to-1] == '(' {
-			end, _ := r.parenthesis(to - 1)
-			if !lex.IsWords(t[i : to-1]) {
-				to = i // no function
-			}
-			return lex.Span{From: to, To: end}
-		}
-	}
-	if to > i && to < len(t) && t[to] == ' ' && (t[to-1] == ',' || t[marked-1] == '=') {
-		if to+2 < len(t) && t[to+1] == '(' && lex.Classes[t[to+2]]&lex.IsQuote != 0 && t[marked-1] == '=' && lex.IsWords(t[i:to]) { // of Ada and of GNU: f ("SECRET")
-			end, closed := r.parenthesis(to + 1)
-			if closed {
-				end++
-			}
-			return lex.Span{From: i, To: end}
-		}
-		if open := i + bytes.IndexByte(t[i:to], '('); t[to-1] == ',' && open > i && lex.IsWords(bytes.TrimRight(t[i:open], "0123456789")) {
-			r.Text = t[:min(len(t), open+maxArguments)]
-			end, closed := r.parenthesis(open)
-			r.Text = t
-			quote := bytes.IndexAny(t[to:max(to, end)], `"'`)
-			if closed && quote < 0 || isParameter(t[open+1:to-1]) {
-				return lex.Span{} // of variables, of parameters: crypt($1, gen_salt('bf'))
-			}
-			if quote >= 0 && bytes.IndexByte(t[to:to+quote], '(') < 0 {
-				if v := r.Quoted(to+quote, 0); v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
-					return lex.Span{}
-				}
-				if !closed {
-					end, _ = r.parenthesis(open)
-				}
-				return lex.Span{From: open + 1, To: end}
-			}
+	if i < to && to < len(t) {
+		if v, ok := r.expression(i, to, t[marked-1] == '='); ok {
+			return v
 		}
 	}
 	if lex.IsType(t[i:to]) {
@@ -184,25 +190,125 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	if to < len(t) && (t[to] == ' ' || t[to] == '\t') && isScheme(t[i:to]) {
-		line := lex.HasFoldSuffix(t[i:to], "digest") || lex.HasFoldSuffix(t[i:to], "sha256") // has members
-		for i = to; i < len(t) && (t[i] == ' ' || t[i] == '\t'); i++ {
-		}
-		if end := lex.CredentialEnd(r.Text, i); end > i && end < len(t) && t[end-1] == '=' && t[end] == '"' {
-			line = true // Token token="SECRET"
-		}
-		if line && lex.MarkLen(t[i:]) == 0 {
-			for to = i; to < len(t) && t[to] >= ' '; to++ {
-			}
-			return lex.Span{From: i, To: to}
-		}
-		if r.schemes < maxSchemes { // "token token token" is read once
-			r.schemes++
-			v := r.Value(i)
-			r.schemes--
-			return v
-		}
+		return r.ofScheme(i, to)
 	}
 	return lex.Span{From: i, To: to}
+}
+
+// expression returns what of an expression is the value, and whether t[i:to], and what is
+// behind, starts one.
+func (r *Reader) expression(i, to int, isAssigned bool) (v lex.Span, ok bool) {
+	t := r.Text
+	isQuote := lex.Classes[t[to]]&lex.IsQuote != 0
+	switch last := t[to-1]; {
+	case last == '=' && isQuote:
+		return r.keyword(i, to)
+	case last == '(' && (t[to] == ')' || lex.MarkLen(t[to:]) > 0):
+		return lex.Span{}, lex.IsWords(t[i : to-1]) // getpass.getpass(), or it has been redacted
+	case (last == '(' || last == '[') && isQuote:
+		return r.firstArgument(i, to)
+	case t[to] == ' ' && isAssigned && to+2 < len(t) && t[to+1] == '(' && lex.Classes[t[to+2]]&lex.IsQuote != 0 && lex.IsWords(t[i:to]): // of Ada and of GNU: f ("SECRET")
+		end, closed := r.parenthesis(to + 1)
+		if closed {
+			end++
+		}
+		return lex.Span{From: i, To: end}, true
+	case t[to] == ' ' && last == ',':
+		return r.laterArgument(i, to)
+	}
+	return lex.Span{}, false
+}
+
+// keyword returns the string at to that has a name, which starts at i: dict(password="SECRET").
+func (r *Reader) keyword(i, to int) (v lex.Span, ok bool) {
+	t := r.Text
+	if isDefault(t[i : to-1]) {
+		return r.Quoted(to, 0), true
+	}
+	open := bytes.LastIndexByte(t[i:to-1], '(')
+	if open <= 0 || !lex.IsWords(t[i:i+open]) {
+		return lex.Span{}, false
+	}
+	if r.Names.IsPairName(&r.name, t[i+open+1:to-1]) {
+		return r.Quoted(to, 0), true
+	}
+	return lex.Span{}, true // what follows is looked at by itself
+}
+
+// firstArgument returns the string at to, which a parenthesis or a bracket is before, or what a
+// function makes of it.
+func (r *Reader) firstArgument(i, to int) (v lex.Span, ok bool) {
+	t := r.Text
+	v = r.Quoted(to, 0)
+	if v.To-v.From <= names.MaxPairName && (r.Names.IsPairName(&r.name, t[v.From:v.To]) || len(bytes.TrimSpace(t[v.From:v.To])) == 0) {
+		if behind := t[v.To:min(len(t), v.To+maxSpace)]; bytes.HasPrefix(behind, []byte(`") { "`)) { // of Ruby, with a default
+			return r.Quoted(v.To+len(`") { `), 0), true
+		}
+		return lex.Span{}, true // os.getenv("PASSWORD"), header.split(" ")
+	}
+	isWords := lex.IsWords(t[i : to-1])
+	if t[to-1] == '[' {
+		isIndex := isWords && v.To+1 < len(t) && t[v.To+1] == ']' && lex.IsWords(t[v.From:v.To])
+		return lex.Span{}, isIndex // config["db"]["password"]
+	}
+	end, _ := r.parenthesis(to - 1)
+	if !isWords {
+		to = i // no function
+	}
+	return lex.Span{From: to, To: end}, true
+}
+
+// laterArgument returns the arguments of a function, of which t[i:to] ends with the first, if
+// one of the others is a string.
+func (r *Reader) laterArgument(i, to int) (v lex.Span, ok bool) {
+	t := r.Text
+	open := i + bytes.IndexByte(t[i:to], '(')
+	if open <= i || !lex.IsWords(bytes.TrimRight(t[i:open], "0123456789")) {
+		return lex.Span{}, false
+	}
+	r.Text = t[:min(len(t), open+maxArguments)]
+	end, closed := r.parenthesis(open)
+	r.Text = t
+	quote := bytes.IndexAny(t[to:max(to, end)], `"'`)
+	if closed && quote < 0 || isParameter(t[open+1:to-1]) {
+		return lex.Span{}, true // of variables, of parameters: crypt($1, gen_salt('bf'))
+	}
+	if quote < 0 || bytes.IndexByte(t[to:to+quote], '(') >= 0 {
+		return lex.Span{}, false
+	}
+	if v := r.Quoted(to+quote, 0); v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
+		return lex.Span{}, true
+	}
+	if !closed {
+		end, _ = r.parenthesis(open)
+	}
+	return lex.Span{From: open + 1, To: end}, true
+}
+
+// ofScheme returns what follows a scheme of authentication, t[i:to]: the line if that has
+// members.
+func (r *Reader) ofScheme(i, to int) lex.Span {
+	t := r.Text
+	hasMembers := lex.HasFoldSuffix(t[i:to], "digest") || lex.HasFoldSuffix(t[i:to], "sha256")
+	from := to
+	for from < len(t) && (t[from] == ' ' || t[from] == '\t') {
+		from++
+	}
+	if end := lex.CredentialEnd(t, from); end > from && end < len(t) && t[end-1] == '=' && t[end] == '"' {
+		hasMembers = true // Token token="SECRET"
+	}
+	if hasMembers && lex.MarkLen(t[from:]) == 0 {
+		for to = from; to < len(t) && t[to] >= ' '; to++ {
+		}
+		return lex.Span{From: from, To: to}
+	}
+	if r.schemes < maxSchemes { // "token token token" is read once
+		r.schemes++
+		v := r.Value(from)
+		r.schemes--
+		return v
+	}
+	return lex.Span{From: from, To: to}
 }
 
 // isParameter reports whether the first argument of a function is a parameter of SQL, also

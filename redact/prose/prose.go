@@ -11,6 +11,7 @@ package prose
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"auditproxy/redact/lex"
 )
@@ -19,8 +20,8 @@ import (
 func Find(t []byte, found []lex.Span) []lex.Span {
 	found = codes(t, found)
 	for i := 0; i < len(t); {
-		if !inWord(t[i]) {
-			i++
+		if c := t[i]; lex.Classes[c]&lex.IsAlnum == 0 && c < utf8.RuneSelf {
+			i++ // it is in no word
 			continue
 		}
 		from := i
