@@ -25,32 +25,11 @@ func (s *Scanner) described(i int) lex.Span {
 			return v
 		}
 	}
-	to := i
-	for to > s.from && i-to < maxGap && t[to-1] <= ' ' {
-		to--
+	gap := i // what is before, without white space
+	for gap > s.from && i-gap < maxGap && t[gap-1] <= ' ' {
+		gap--
 	}
-	gap := to
-	if to-2 > s.from && (string(t[to-2:to]) == "||" || string(t[to-2:to]) == "??" || string(t[to-2:to]) == "?:" || string(t[to-2:to]) == "or" && t[to-3] == ' ') {
-		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
-			to--
-		}
-	} else if n := about.ComparisonLen(t[s.from:to]); n > 0 { // of PowerShell, of SQL
-		for to -= n; to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
-			to--
-		}
-	} else if to-3 > s.from && t[to-3] == ' ' && (string(t[to-2:to]) == "<-" || string(t[to-2:to]) == "->" || lex.HasFoldSuffix(t[:to], "to")) { // of R, of Scala, of SQL
-		for to -= 2; to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
-			to--
-		}
-	}
-	if to-4 > s.from && t[to-1] == '\'' && t[to-2] == ']' { // of a command: '["PASSWORD"]' '"SECRET"'
-		to--
-	}
-	if to-2 > s.from && t[to-1] == '.' && t[to-2] == ' ' { // of Lisp: (password . "SECRET")
-		for to--; to > s.from && (t[to-1] == ' ' || t[to-1] == '"'); {
-			to--
-		}
-	}
+	to := s.beforeOperator(gap)
 	if to-2 > s.from && t[to-1] == ')' && s.isPlace(to) {
 		return s.values.Quoted(i+1, 0)
 	}
@@ -83,31 +62,82 @@ func (s *Scanner) described(i int) lex.Span {
 		}
 		return s.schemed(i)
 	}
-	if to == i && (string(t[from:to]) == "MOVE" || string(t[from:to]) == "VALUE") {
+	return s.describedBy(lex.Span{From: from, To: to}, i)
+}
+
+// beforeOperator returns where the text before an operator ends that ends at to, to if there is
+// none. What encloses that text ends with it.
+func (s *Scanner) beforeOperator(to int) int {
+	t := s.text
+	size, isClosed := 0, false // of the operator; a bracket may be before it
+	if to-2 > s.from {
+		switch two := string(t[to-2 : to]); {
+		case two == "||" || two == "??" || two == "?:" || two == "or" && t[to-3] == ' ':
+			size, isClosed = len(two), true
+		default:
+			size = about.ComparisonLen(t[s.from:to])                                                                             // of PowerShell, of SQL
+			if size == 0 && to-3 > s.from && t[to-3] == ' ' && (two == "<-" || two == "->" || lex.HasFoldSuffix(t[:to], "to")) { // of R, of Scala, of SQL
+				size = len(two)
+			}
+		}
+	}
+	if size > 0 {
+		for to -= size; to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0 || isClosed && (t[to-1] == ']' || t[to-1] == ')')); {
+			to--
+		}
+	}
+	if to-4 > s.from && t[to-1] == '\'' && t[to-2] == ']' { // of a command: '["PASSWORD"]' '"SECRET"'
+		to--
+	}
+	if to-2 > s.from && t[to-1] == '.' && t[to-2] == ' ' { // of Lisp: (password . "SECRET")
+		for to--; to > s.from && (t[to-1] == ' ' || t[to-1] == '"'); {
+			to--
+		}
+	}
+	return to
+}
+
+// describedBy finds SECRET behind the word, if that has the name of a secret or belongs to one.
+func (s *Scanner) describedBy(word lex.Span, i int) lex.Span {
+	t, from, to := s.text, word.From, word.To
+	w := t[from:to]
+	if to == i && (string(w) == "MOVE" || string(w) == "VALUE") {
 		if v := s.settings.OfCobol(from, i); v.From < v.To {
 			return v
 		}
 	}
-	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !sql.IsAttached(t, t[from:to], from) {
-		if names.RoleOf(t[from:to]) == names.NameRole {
-			if !s.named(s.values.ShortValue(i+1)) && string(t[from:to]) == "variable" {
-				s.pair = max(s.pair, i+about.SensitiveLen(t[i:min(len(t), i+2*maxPair)]))
-			}
-		} else if setting.IsIPsec(t, from, to) || login.IsOfPPP(t, i) {
-			return s.values.Quoted(i+1, 0)
+	switch {
+	case s.sensitiveName(w, names.NoWhole|names.AtEnd) || sql.IsAttached(t, w, from):
+		return s.ofSecret(word, i)
+	case names.RoleOf(w) == names.NameRole:
+		if !s.named(s.values.ShortValue(i+1)) && string(w) == "variable" {
+			s.pair = max(s.pair, i+about.SensitiveLen(t[i:min(len(t), i+2*maxPair)]))
 		}
-		return s.schemed(i)
+	case setting.IsIPsec(t, from, to) || login.IsOfPPP(t, i):
+		return s.values.Quoted(i+1, 0)
 	}
-	if about.IsParsed(t, from, i) || about.IsObject(&s.values, from, to, i) || from > 0 && (t[from-1] == '-' || t[from] == '-') && about.IsSwitch(bytes.TrimLeft(t[from:to], "-")) {
+	return s.schemed(i)
+}
+
+// ofSecret returns the string behind the white space at i, before which is the name of a secret.
+func (s *Scanner) ofSecret(name lex.Span, i int) lex.Span {
+	t, from, to := s.text, name.From, name.To
+	isOption := from > 0 && (t[from-1] == '-' || t[from] == '-')
+	if about.IsParsed(t, from, i) || about.IsObject(&s.values, from, to, i) || isOption && about.IsSwitch(bytes.TrimLeft(t[from:to], "-")) {
 		return lex.Span{}
 	}
 	v := s.values.Quoted(i+1, 0)
 	if v.From == v.To || v.To == v.From+1 && lex.Classes[t[v.From]]&lex.IsAlnum == 0 || lex.MarkLen(t[v.From:]) > 0 || !lex.IsEndAfter(t, v.To+1) || t[v.From] == ' ' && t[v.To-1] == ' ' {
 		return lex.Span{} // "token " + name + " is set"
 	}
-	if second := lex.After(t, v.To+1, ", "); second > 0 && second < len(t) && t[second] == t[i+1] && lex.HasFoldSuffix(t[from:to], "basic_auth") { // of Ruby: basic_auth "ann", "SECRET"
+	second := lex.After(t, v.To+1, ", ")
+	if second <= 0 || second == len(t) || t[second] != t[i+1] {
+		return v
+	}
+	switch {
+	case lex.HasFoldSuffix(t[from:to], "basic_auth"): // of Ruby: basic_auth "ann", "SECRET"
 		return s.values.Quoted(second, 0)
-	} else if second > 0 && second < len(t) && t[second] == t[i+1] && lex.HasFoldSuffix(t[from:to], "credentials") { // of Perl: credentials 'ann', 'SECRET'
+	case lex.HasFoldSuffix(t[from:to], "credentials"): // of Perl: credentials 'ann', 'SECRET'
 		s.found, s.unordered = append(s.found, v), true
 		return s.values.Quoted(second, 0)
 	}

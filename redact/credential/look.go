@@ -23,6 +23,8 @@ const (
 	lookClause               // a clause of SQL may, behind a word for a password
 	lookTable                // there are lines, or one sets a name
 	lookCard                 // there may be the number of a card
+	lookOption               // there may be an option of a program
+	lookYour                 // there may be the word "your"
 )
 
 // look reports what may be in text, and notes where credentials of known
@@ -35,7 +37,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 	}
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
-	option, foreign, your := false, false, false
+	foreign := false
 	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) || len(text) > 0 && (text[0] == '|' || text[0] == 0xE2) ||
 		bytes.IndexByte(text, '<') >= 0 && (table.IsMarkup(text) || bytes.Contains(text, []byte("<<<"))) {
 		if hint = lookTable; argv.IsGiven(text) {
@@ -90,53 +92,10 @@ func (s *Scanner) look(text []byte) (hint int) {
 		if class&lex.IsHint == 0 {
 			continue
 		}
-		switch c {
-		case '=', ':', ',', '>':
-			hint |= lookPlain
-		case 0, 0x1B, '&', 0xC2, 0xE2:
-			if _, n := lex.Shown(text[i:]); n > 0 {
-				hint |= lookPlain | lookVeiled
-			}
-		case '%', '\\':
-			if lex.IsEscape(text[i:]) {
-				hint |= lookPlain | lookEncoded
-			} else if c == '\\' {
-				hint |= lookEscaped
-			}
-		case 0xEF:
-			if lex.IsWide(text[i:]) {
-				hint |= lookPlain
-			} else if _, n := lex.Shown(text[i:]); n > 0 {
-				hint |= lookPlain | lookVeiled
-			}
-		case '-':
-			if i+1 < len(text) && (i == 0 || lex.Classes[text[i-1]]&lex.IsAlnum == 0) {
-				hint |= lookPlain
-				option = true
-			}
-		case '"', '\'': // PASSWORD 'SECRET'
-			if c == '\'' && hint&lookRequoted == 0 && lex.RequoteLen(text[i:]) > 0 {
-				hint |= lookPlain | lookRequoted
-			}
-			if i+1 < len(text) && lex.Classes[text[i+1]]&(lex.IsAlnum|lex.IsQuote) == 0 && lex.JoinLen(text[i:]) > 0 {
-				hint |= lookPlain | lookVeiled
-			}
-			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?' || text[i-2] == '*' || text[i-2] == '{') {
-				hint |= lookPlain
-			}
-		case '(':
-			if opens(text, i) {
-				hint |= lookPlain
-			}
-		default: // "Bearer ", "Basic "
-			if i > 4 && (text[i-1]|0x20 == 'r' || text[i-1]|0x20 == 'c') {
-				hint |= lookPlain
-				your = your || text[i-2] == 'u'
-			}
-		}
+		hint |= hintOf(text, i, hint)
 	}
 	if kinds != 0 {
-		if kinds.Want(option) || kinds&argv.Echoes != 0 && argv.IsPiped(text) {
+		if kinds.Want(hint&lookOption != 0) || kinds&argv.Echoes != 0 && argv.IsPiped(text) {
 			hint |= lookCommand
 		}
 		if kinds&(argv.PassWord|argv.ProseWord) != 0 {
@@ -146,8 +105,67 @@ func (s *Scanner) look(text []byte) (hint int) {
 			hint |= lookClause
 		}
 	}
-	if foreign || your && bytes.Contains(text, []byte("your ")) { // "123456 is your code"
+	if foreign || hint&lookYour != 0 && bytes.Contains(text, []byte("your ")) { // "123456 is your code"
 		hint |= lookSaid
+	}
+	return hint
+}
+
+// hintOf returns what the byte at i, which may say something, adds to the findings.
+func hintOf(text []byte, i, found int) int {
+	switch c := text[i]; c {
+	case '=', ':', ',', '>':
+		return lookPlain
+	case 0, 0x1B, '&', 0xC2, 0xE2:
+		if _, n := lex.Shown(text[i:]); n > 0 {
+			return lookPlain | lookVeiled
+		}
+	case '%', '\\':
+		if lex.IsEscape(text[i:]) {
+			return lookPlain | lookEncoded
+		}
+		if c == '\\' {
+			return lookEscaped
+		}
+	case 0xEF:
+		if lex.IsWide(text[i:]) {
+			return lookPlain
+		}
+		if _, n := lex.Shown(text[i:]); n > 0 {
+			return lookPlain | lookVeiled
+		}
+	case '-':
+		if i+1 < len(text) && (i == 0 || lex.Classes[text[i-1]]&lex.IsAlnum == 0) {
+			return lookPlain | lookOption
+		}
+	case '"', '\'':
+		return hintOfQuote(text, i, found)
+	case '(':
+		if opens(text, i) {
+			return lookPlain
+		}
+	default: // "Bearer ", "Basic "
+		if i <= 4 || text[i-1]|0x20 != 'r' && text[i-1]|0x20 != 'c' {
+			return 0
+		}
+		if text[i-2] == 'u' {
+			return lookPlain | lookYour
+		}
+		return lookPlain
+	}
+	return 0
+}
+
+// hintOfQuote is hintOf for a quotation mark: PASSWORD 'SECRET'.
+func hintOfQuote(text []byte, i, found int) (hint int) {
+	if text[i] == '\'' && found&lookRequoted == 0 && lex.RequoteLen(text[i:]) > 0 {
+		hint |= lookPlain | lookRequoted
+	}
+	if i+1 < len(text) && lex.Classes[text[i+1]]&(lex.IsAlnum|lex.IsQuote) == 0 && lex.JoinLen(text[i:]) > 0 {
+		hint |= lookPlain | lookVeiled
+	}
+	if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || bytes.IndexByte([]byte("|?*{"), text[i-2]) >= 0) {
+		hint |= lookPlain
 	}
 	return hint
 }

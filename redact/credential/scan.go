@@ -27,8 +27,8 @@ func (s *Scanner) scan(text []byte, hint int) {
 			s.merge()
 		}
 		s.found = s.printed.Members(text, s.found)
+		s.found = s.settings.Manifests(s.found, hint&lookCommand != 0)
 		s.merge()
-		s.manifests(hint&lookCommand != 0)
 		n := len(s.found)
 		if s.found = key.AddParts(s.found, &s.values); len(s.found) > n {
 			s.merge()

@@ -5,6 +5,7 @@ package setting
 import (
 	"bytes"
 
+	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
@@ -307,4 +308,75 @@ func (f *Finder) Granted(i int) lex.Span {
 		return lex.Span{}
 	}
 	return lex.Span{From: i + 1, To: lex.CredentialEnd(t, i+1)}
+}
+
+// Manifests adds the values of a Secret of Kubernetes under any names, also those of kubectl, if
+// there may be commands.
+func (f *Finder) Manifests(found []lex.Span, commands bool) []lex.Span {
+	t := f.values.Text
+	if !names.IsManifest(t) && (!commands || !bytes.Contains(t, []byte("patch secret"))) { // of kubectl
+		return found
+	}
+	for _, name := range []string{"data", "stringData"} {
+		for at := 0; ; {
+			n := bytes.Index(t[at:], []byte(name))
+			if n < 0 {
+				break
+			}
+			at += n + len(name)
+			i := at
+			for i < len(t) && (lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '\\' || t[i] == ' ') {
+				i++
+			}
+			if i == len(t) || t[i] != ':' || at > len(name) && lex.Classes[t[at-len(name)-1]]&lex.IsName != 0 {
+				continue
+			}
+			for i++; i < len(t) && t[i] == ' '; i++ {
+			}
+			if i < len(t) && t[i] == '{' {
+				to := f.values.Closed(i)
+				found = append(found, lex.Span{From: i, To: to})
+				at = to
+				continue
+			}
+			if i < len(t) && (t[i] == '\n' || t[i] == '\r') {
+				found, at = f.block(found, i, lex.IndentAt(t, at-len(name)))
+			}
+		}
+	}
+	return found
+}
+
+// block adds the values in the lines behind i that are indented by more than
+// outer bytes, and returns where they end.
+func (f *Finder) block(found []lex.Span, i, outer int) (all []lex.Span, behind int) {
+	t := f.values.Text
+	for i < len(t) {
+		end := bytes.IndexByte(t[i:], '\n')
+		if end < 0 {
+			return found, len(t)
+		}
+		i += end + 1
+		stop := bytes.IndexByte(t[i:], '\n')
+		if stop < 0 {
+			stop = len(t) - i
+		}
+		line := t[i : i+stop]
+		if indent := len(line) - len(bytes.TrimLeft(line, " \t")); indent <= outer && indent < len(bytes.TrimRight(line, "\r")) {
+			return found, i
+		}
+		colon := bytes.IndexByte(line, ':')
+		from := i + colon + 1
+		for from < i+stop && (t[from] <= ' ' || lex.Classes[t[from]]&lex.IsQuote != 0) {
+			from++
+		}
+		to := i + stop
+		for to > from && (t[to-1] <= ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0) {
+			to--
+		}
+		if from < to && lex.MarkLen(t[from:]) == 0 && !formats.IsPlaceholder(t[from:to]) {
+			found = append(found, lex.Span{From: from, To: to})
+		}
+	}
+	return found, i
 }
