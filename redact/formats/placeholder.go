@@ -16,98 +16,130 @@ const PublishedAt = 6
 // Defaults, as in ${NAME:-SECRET}, are not placeholders.
 func IsPlaceholder(b []byte) bool {
 	n := len(b)
-	if isMasked(b) || n > PublishedAt && slices.Contains(published[:], lex.View(b[PublishedAt:])) {
+	switch {
+	case isMasked(b), n > PublishedAt && slices.Contains(published[:], lex.View(b[PublishedAt:])):
+		return true
+	case n > 3 && n <= maxSubstituted && b[0] == '$' && b[1] == '(' && b[n-1] == ')':
+		return isSubstituted(b[2 : n-1])
+	case n == 0 || n > maxPlaceholder:
+		return false
+	case n > 1 && (b[0] == '$' || b[0] == '<' && b[1] == '('):
+		return isVariable(b)
+	case n > 1 && b[0] == '{' && b[1] == '{':
+		return isOnly(b[2:], "a.{} ()|")
+	case n > 4 && b[0] == '%' && b[n-1] == '%':
+		return isFormat(b) || isOnly(b[1:n-1], "a")
+	case isFormat(b), isReference(b), isElement(b):
 		return true
 	}
-	if n > 3 && n <= maxSubstituted && b[0] == '$' && b[1] == '(' && b[n-1] == ')' {
-		return isSubstituted(b[2 : n-1])
+	if is, ok := isEnclosed(b); ok {
+		return is
 	}
-	if n == 0 || n > 64 {
+	return isNoValue(b) || isBearer(b)
+}
+
+// maxPlaceholder is the longest one that is no command, in bytes.
+const maxPlaceholder = 64
+
+// isOnly reports whether b has only capitals, underscores and what extra has: "a" for small
+// letters, "0" for digits, others for themselves.
+func isOnly(b []byte, extra string) bool {
+bytes:
+	for _, c := range b {
+		if 'A' <= c && c <= 'Z' || c == '_' {
+			continue
+		}
+		for _, e := range []byte(extra) {
+			if c == e || e == 'a' && 'a' <= c && c <= 'z' || e == '0' && lex.IsDigit(c) {
+				continue bytes
+			}
+		}
 		return false
 	}
-	switch lex.View(b) {
-	case "/dev/stdin", "/dev/tty", "/dev/null", "/dev/fd/0":
-		return true
-	}
-	only := func(b []byte, extra string) bool {
-	bytes:
-		for _, c := range b {
-			if 'A' <= c && c <= 'Z' || c == '_' {
-				continue
-			}
-			for _, e := range []byte(extra) {
-				if c == e || e == 'a' && 'a' <= c && c <= 'z' || e == '0' && lex.IsDigit(c) {
-					continue bytes
-				}
-			}
-			return false
-		}
-		return true
-	}
+	return true
+}
+
+// isVariable reports whether b, which starts with a dollar sign or "<(", is one of a shell.
+func isVariable(b []byte) bool {
+	n := len(b)
 	switch {
-	case n == 2 && (b[0] == '{' && b[1] == '}' || b[0] == '[' && b[1] == ']'):
+	case b[1] == '(':
+		return isOnly(b[2:], "a-")
+	case n == 2 && lex.Classes[b[1]]&lex.IsAlnum != 0: // $1, $x
 		return true
-	case b[0] == '$' && n == 2 && lex.Classes[b[1]]&lex.IsAlnum != 0, b[0] == '$' && n == 6 && b[1] == '{' && string(b[3:]) == ":-}": // $1, $x, ${1:-}
-		return true
-	case b[0] == '$' && n > 4 && b[1] == '{' && bytes.Contains(b, []byte(":?")): // what is told if it is not set
-		return true
-	case b[0] == '$' && n > 6 && b[1] == '{' && bytes.Contains(b, []byte(":-$")): // another variable if it is not set
-		at := bytes.Index(b, []byte(":-$"))
-		return b[n-1] == '}' && only(b[2:at], "a0") && IsPlaceholder(b[at+2:n-1])
-	case b[0] == '$' && n > 2 && b[1] == '{':
-		return b[n-1] == '}' && only(b[2:n-1], "a0.{} ")
-	case (b[0] == '$' || b[0] == '<') && n > 1 && b[1] == '(':
-		return only(b[2:], "a-")
-	case b[0] == '$' && n > 1:
-		return !lex.IsDigit(b[1]) && only(b[1:], "0")
-	case b[0] == '{' && n > 1 && b[1] == '{':
-		return only(b[2:], "a.{} ()|")
-	case b[0] == '.' && n > 2 && b[1] == '*' && strings.IndexByte("/|#@,$", b[2]) >= 0:
-		return true // the end of a pattern that sed replaces
-	case b[0] == '%' && n > 1 && strings.IndexByte("sdvqi", b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0:
-		return true // of a format
-	case b[0] == '%' && b[n-1] == '%' && n > 4:
-		return only(b[1:n-1], "a")
-	case isReference(b), isElement(b):
-		return true
-	case b[0] == ':':
-		return n > 2 && only(b[1:], "a") // a parameter of SQL, a symbol of Ruby
-	case b[0] == '<':
-		return n > 3 && only(b[1:], "a:> -")
-	case b[0] == '{' && b[n-1] == '}': // of Python, but not of ODBC
-		return only(b[1:n-1], "a.") && NamesSecret(b[1:n-1])
-	case b[0] == '[' && b[n-1] == ']':
-		return only(b[1:n-1], " ")
-	case b[0] == '(': // what terraform says of a secret
-		return string(b) == "(sensitive value)" || string(b) == "(known after apply)" || string(b) == "(sensitive)"
-	case b[0] == 'f' && bytes.HasPrefix(b[1:], []byte("ile")) && bytes.Contains(b[:min(n, 8)], []byte("://")):
+	case b[1] != '{' || n == 2:
+		return !lex.IsDigit(b[1]) && isOnly(b[1:], "0")
+	case n == 6 && string(b[3:]) == ":-}", n > 4 && bytes.Contains(b, []byte(":?")): // ${1:-}, what is told if it is not set
 		return true
 	}
-	if n > 8 && b[3] == '-' && string(b[:3]) == "Get" && lex.IsWords(b[4:]) || string(b) == "Read-Host" { // of PowerShell
-		return true
+	if at := bytes.Index(b, []byte(":-$")); at > 0 && n > 6 { // another variable if it is not set
+		return b[n-1] == '}' && isOnly(b[2:at], "a0") && IsPlaceholder(b[at+2:n-1])
 	}
-	if n > 5 && (b[4] == '_' || b[4] == '-') && bytes.EqualFold(b[:4], []byte("your")) {
-		return true
+	return b[n-1] == '}' && isOnly(b[2:n-1], "a0.{} ")
+}
+
+// isFormat reports whether b is what a pattern of sed replaces, or what printf does.
+func isFormat(b []byte) bool {
+	switch {
+	case b[0] == '.':
+		return len(b) > 2 && b[1] == '*' && strings.IndexByte("/|#@,$", b[2]) >= 0
+	case b[0] == '%' && len(b) > 1:
+		return strings.IndexByte("sdvqi", b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0
 	}
+	return false
+}
+
+// isEnclosed reports whether b is a placeholder by the signs around it, and whether these decide
+// that.
+func isEnclosed(b []byte) (is, ok bool) {
+	n := len(b)
+	switch first, last := b[0], b[n-1]; {
+	case first == ':':
+		return n > 2 && isOnly(b[1:], "a"), true // a parameter of SQL, a symbol of Ruby
+	case first == '<':
+		return n > 3 && isOnly(b[1:], "a:> -"), true
+	case first == '{' && last == '}': // of Python, but not of ODBC
+		return n == 2 || isOnly(b[1:n-1], "a.") && NamesSecret(b[1:n-1]), true
+	case first == '[' && last == ']':
+		return isOnly(b[1:n-1], " "), true
+	case first == '(': // what terraform says of a secret
+		return string(b) == "(sensitive value)" || string(b) == "(known after apply)" || string(b) == "(sensitive)", true
+	}
+	return false, false
+}
+
+// isNoValue reports whether b is a word that stands for a value or for none, or says where it is.
+func isNoValue(b []byte) bool {
+	n := len(b)
 	switch string(bytes.TrimRight(b, ",;}")) {
 	case "?", "*", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode":
 		return true
 	}
-	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template
-		return len(rest) > 1 && rest[len(rest)-1] == '}' && only(rest[:len(rest)-1], "a.")
+	switch lex.View(b) {
+	case "/dev/stdin", "/dev/tty", "/dev/null", "/dev/fd/0", "Read-Host":
+		return true
 	}
-	if rest, ok := bytes.CutPrefix(b, []byte("Bearer {")); ok { // of Python
-		return len(rest) > 1 && rest[len(rest)-1] == '}' && only(rest[:len(rest)-1], "a0.")
+	switch {
+	case b[0] == 'f' && bytes.HasPrefix(b[1:], []byte("ile")) && bytes.Contains(b[:min(n, 8)], []byte("://")),
+		n > 8 && b[3] == '-' && string(b[:3]) == "Get" && lex.IsWords(b[4:]), // of PowerShell
+		n > 5 && (b[4] == '_' || b[4] == '-') && bytes.EqualFold(b[:4], []byte("your")):
+		return true
 	}
-	if rest, ok := bytes.CutPrefix(b, []byte("Bearer $")); ok {
-		return len(rest) > 0 && only(rest, "0") && !lex.IsDigit(rest[0])
+	return n > 2 && len(bytes.Trim(b, "xX*.#")) == 0
+}
+
+// isBearer reports whether b is a variable behind the scheme of a token.
+func isBearer(b []byte) bool {
+	v, ok := bytes.CutPrefix(b, []byte("Bearer "))
+	switch n := len(v); {
+	case !ok || n < 2:
+		return false
+	case v[0] == '$' && v[1] == '{': // of a template
+		return n > 3 && v[n-1] == '}' && isOnly(v[2:n-1], "a.")
+	case v[0] == '{': // of Python
+		return n > 2 && v[n-1] == '}' && isOnly(v[1:n-1], "a0.")
 	}
-	for _, c := range b {
-		if c != 'x' && c != 'X' && c != '*' && c != '.' && c != '#' {
-			return false
-		}
-	}
-	return n > 2
+	return v[0] == '$' && isOnly(v[1:], "0") && !lex.IsDigit(v[1])
 }
 
 // maxSubstituted is the longest command whose output is put in a text, in bytes.
