@@ -198,24 +198,8 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 	if len(w) <= 64 && string(w) != "/snmp" { // of MikroTik: its words are a path
 		base := w[bytes.LastIndexAny(w, "/=#")+1:] // ProxyCommand=sshpass, R1#enable
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && (c.Programs&p != p || c.rule != nil && c.rule.told && p&(verbUse|usesNow) != 0 && !rules()[string(base)].told) && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") && c.Programs&secondWord == 0 && (c.Programs == 0 || string(base) != "set") && (c.rule == nil || p&(flagUse|verbUse|usesNow) == 0 || !rules()[string(base)].plain) {
-			c.Programs |= p
-			if c.arguments != 0 { // it may be an argument of that name
-				c.seen++
-			}
-			if c.batch == 0 || c.words == 0 { // otherwise it is a user of that name
-				c.words = 0
-			} else {
-				c.words++
-			}
-			c.Reads = c.Reads || p&(chpasswd|secureString) != 0
-			if p&(flagUse|verbUse|usesNow) != 0 {
-				c.rule = rules()[string(base)]
-				c.verb(nil)
-			}
-			if string(base) == "requirepass" || string(base) == "masterauth" {
-				c.wants(WholeWord, 1)
-			}
+		if p := programOf(base) &^ notPrograms; p != 0 && c.isProgram(base, p) {
+			c.begin(base, p)
 			return NoSecret, 0
 		}
 	}
@@ -223,6 +207,48 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 		return NoSecret, 0
 	}
 	return c.argument(w, n, f)
+}
+
+// isProgram reports whether a word with the name of a program of these kinds is that program,
+// and no argument of the one before.
+func (c *Command) isProgram(name []byte, kinds Programs) bool {
+	hasRule := kinds&(flagUse|verbUse|usesNow) != 0
+	if c.Programs&kinds == kinds && (c.rule == nil || !c.rule.told || kinds&(verbUse|usesNow) == 0 || rules()[string(name)].told) {
+		return false // it was named before
+	}
+	if c.Programs&secondWord != 0 || c.rule != nil && hasRule && rules()[string(name)].plain {
+		return false
+	}
+	switch string(name) {
+	case "passwd":
+		return c.Programs&openssl == 0
+	case "AUTH":
+		return c.Programs&redis == 0
+	case "pass", "connect", "set":
+		return c.Programs == 0
+	}
+	return true
+}
+
+// begin starts the program of that name and these kinds.
+func (c *Command) begin(name []byte, kinds Programs) {
+	c.Programs |= kinds
+	if c.arguments != 0 { // it may be an argument of that name
+		c.seen++
+	}
+	if c.batch == 0 || c.words == 0 { // otherwise it is a user of that name
+		c.words = 0
+	} else {
+		c.words++
+	}
+	c.Reads = c.Reads || kinds&(chpasswd|secureString) != 0
+	if kinds&(flagUse|verbUse|usesNow) != 0 {
+		c.rule = rules()[string(name)]
+		c.verb(nil)
+	}
+	if string(name) == "requirepass" || string(name) == "masterauth" {
+		c.wants(WholeWord, 1)
+	}
 }
 
 // IsPlain reports whether the last program is one whose name is a word of prose, too.
