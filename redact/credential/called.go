@@ -71,3 +71,26 @@ func (s *Scanner) called(i int) lex.Span {
 	}
 	return v
 }
+
+// initialized finds SECRET in password{"SECRET"}, as C++ initializes a variable, where the brace
+// is at i.
+func (s *Scanner) initialized(i int) lex.Span {
+	t := s.text
+	from := i
+	for from > s.from && i-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 {
+		from--
+	}
+	quote := i + 1 + lex.PrefixLen(t[i+1:])
+	if from == i || t[from] == '$' || t[from] == '%' || quote >= len(t) || t[quote] != '"' || !s.sensitiveName(t[from:i], names.NoWhole) {
+		return lex.Span{} // an element of a hash of Perl, a block
+	}
+	v := s.values.Quoted(quote, 0)
+	end := s.values.Closing(quote, 0) + 1
+	for end < len(t) && end-v.To < 3 && lex.Classes[t[end]]&lex.IsAlnum != 0 { // "SECRET"s
+		end++
+	}
+	if end >= len(t) || t[end] != '}' || lex.MarkLen(t[v.From:]) > 0 {
+		return lex.Span{}
+	}
+	return v
+}

@@ -164,6 +164,9 @@ func hintOfQuote(text []byte, i, found int) (hint int) {
 	if i+1 < len(text) && lex.Classes[text[i+1]]&(lex.IsAlnum|lex.IsQuote) == 0 && lex.JoinLen(text[i:]) > 0 {
 		hint |= lookPlain | lookVeiled
 	}
+	if i > 1 && text[i-1] == '{' && endsVariable(text[i-2]) { // password{"SECRET"}
+		hint |= lookPlain
+	}
 	if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || bytes.IndexByte([]byte("|?*{"), text[i-2]) >= 0) {
 		hint |= lookPlain
 	}
@@ -187,3 +190,6 @@ func (s *Scanner) window(from, to int) {
 	}
 	s.windows = append(s.windows, lex.Span{From: from, To: to})
 }
+
+// endsVariable reports whether the name of a variable of C++ may end in c.
+func endsVariable(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c == '_' }

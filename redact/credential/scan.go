@@ -112,6 +112,8 @@ func isIdle(t []byte, i int) bool {
 		return lex.Classes[before]&lex.IsQuote == 0 && (before != ' ' || i < 2 || lex.Classes[t[i-2]]&lex.IsQuote == 0) && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || lex.Classes[t[i+2]]&lex.IsQuote == 0 && t[i+2] != '<'))
 	case '(':
 		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<' && before != '!'
+	case '{':
+		return !endsVariable(before) || i+1 == len(t) || t[i+1] != '"' && lex.PrefixLen(t[i+1:]) == 0
 	case 'I':
 		return before != 'A' && before != 'K' && before != 'S'
 	case 'J':
@@ -212,6 +214,8 @@ func (s *Scanner) credential(i int) lex.Span {
 			s.write(s.shell.Processed(s.found, i))
 		}
 		return s.called(i)
+	case '{':
+		return s.initialized(i)
 	case '[':
 		s.section(i)
 	case 0xEF:

@@ -45,7 +45,7 @@ var Classes = func() (t [256]byte) {
 		{IsEnd, ";&|)"},
 		{IsQuote, "\"'`"},
 		{isBreak, "\"'`,()[]{};|&<>\x7f"},
-		{IsTrigger, "-IJ =:[\t\n,>(\xEF"},
+		{IsTrigger, "-IJ =:[{\t\n,>(\xEF"},
 		{IsHint, "\x00\x1b,>=: %\\-\t\n\"'(&\xC2\xE2\xEF"},
 	} {
 		for i := range len(class.chars) {

@@ -20,6 +20,10 @@ func (f *Finder) Clauses(found []lex.Span) []lex.Span {
 		for i < len(t) && lex.Classes[t[i]]&lex.IsAlnum != 0 {
 			i++
 		}
+		if i-run == len("select") && lex.HasFoldSuffix(t[run:i], "select") {
+			found = f.selected(found, run, i)
+			continue
+		}
 		if i-run < 2 || !argv.WordStarts.Has(t[run:i]) || argv.WordAt(t, run)&argv.PassWord == 0 {
 			continue
 		}

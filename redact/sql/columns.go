@@ -28,18 +28,53 @@ func (f *Finder) Rows(found []lex.Span, i int) []lex.Span {
 	for to > 0 && lex.Classes[t[to-1]]&lex.IsAlnum != 0 {
 		to--
 	}
+	secret := f.columns(to)
+	if secret == 0 {
+		f.tuples = i
+		return found
+	}
+	for at := i + 1; ; at++ {
+		found, at = f.row(found, at, secret, true)
+		for at < len(t) && (t[at] <= ' ' || t[at] == ',') {
+			at++
+		}
+		if at >= len(t) || t[at] != '(' {
+			return found
+		}
+	}
+}
+
+// selected adds the values of such columns in
+//
+//	INSERT INTO users (name, password) SELECT 'ann', 'SECRET'
+//
+// where t[from:to] is the word SELECT.
+func (f *Finder) selected(found []lex.Span, from, to int) []lex.Span {
+	if from < f.tuples {
+		return found
+	}
+	secret := f.columns(from)
+	if f.tuples = to; secret != 0 {
+		found, _ = f.row(found, to, secret, false)
+	}
+	return found
+}
+
+// columns returns which columns have sensitive names, by their numbers, in the list before to,
+// behind which only white space is. It returns 0 if there is no list.
+func (f *Finder) columns(to int) (secret uint64) {
+	t := f.values.Text
 	for n := 0; to > 0 && n < maxGap && t[to-1] <= ' '; n++ {
 		to--
 	}
 	if to == 0 || t[to-1] != ')' {
-		return found
+		return 0
 	}
 	to--
 	from := to
-	for from > 0 && to-from < 2<<10 && t[from-1] != '(' {
+	for from > f.tuples && to-from < 2<<10 && t[from-1] != '(' {
 		from--
 	}
-	var secret uint64
 	for n := 0; n < maxColumns && from < to; n++ {
 		end := from
 		for end < to && t[end] != ',' {
@@ -50,38 +85,32 @@ func (f *Finder) Rows(found []lex.Span, i int) []lex.Span {
 		}
 		from = end + 1
 	}
-	if secret == 0 {
-		f.tuples = i
-		return found
-	}
-	for at := i + 1; ; {
-		for n := 0; ; n++ {
-			begin := at
-			v, next := f.values.Argument(at, len(t), 2*maxOther)
-			if next < 0 {
-				next = begin
+	return secret
+}
+
+// row adds the values of secret columns among those of the row at i, and returns where it ends.
+// Words without quotation marks are values only in a tuple; else they name columns.
+func (f *Finder) row(found []lex.Span, i int, secret uint64, isTuple bool) (all []lex.Span, end int) {
+	t := f.values.Text
+	for n := 0; ; n++ {
+		begin := i
+		v, next := f.values.Argument(i, len(t), 2*maxOther)
+		if next < 0 {
+			next = begin
+		}
+		f.tuples = max(next, v.To)
+		if n < maxColumns && secret>>n&1 != 0 {
+			if v.From == v.To && next > begin && (isTuple || bytes.IndexByte(t[begin:next], '\'') >= 0) {
+				v = f.values.InExpression(begin, next)
 			}
-			f.tuples = max(next, v.To)
-			if n < maxColumns && secret>>n&1 != 0 {
-				if v.From == v.To && next > begin {
-					v = f.values.InExpression(begin, next)
-				}
-				if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && t[v.From] != ':' && !formats.IsPlaceholder(t[v.From:v.To]) {
-					found = append(found, v)
-				}
-			}
-			at = next + 1
-			if next == begin || next >= len(t) || t[next] != ',' {
-				break
+			if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && t[v.From] != ':' && !formats.IsPlaceholder(t[v.From:v.To]) {
+				found = append(found, v)
 			}
 		}
-		for at < len(t) && (t[at] <= ' ' || t[at] == ',') {
-			at++
+		i = next + 1
+		if next == begin || next >= len(t) || t[next] != ',' {
+			return found, i
 		}
-		if at >= len(t) || t[at] != '(' {
-			return found
-		}
-		at++
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 type Finder struct {
 	values *literal.Reader
 	name   names.Folded // the name that is being read
-	tuples int          // the end of the tuples of values last seen
+	tuples int          // what is before has been read for columns and values
 }
 
 // Read starts with the text of r.
