@@ -142,69 +142,42 @@ func Find(found []lex.Span, r *literal.Reader, f *names.Folded, from, first, ope
 // among finds the secret at its place among the arguments of a function.
 func among(r *literal.Reader, f *names.Folded, rule function, first, open int) lex.Span {
 	t := r.Text
-	name := t[first:open]
-	if string(name) == "password_hash" && bytes.HasSuffix(bytes.TrimRight(t[max(0, first-8):first], " "), []byte("|")) {
+	c := call{t: t, name: t[first:open], first: first, rule: rule}
+	if string(c.name) == "password_hash" && bytes.HasSuffix(bytes.TrimRight(t[max(0, first-8):first], " "), []byte("|")) {
 		return filtered(t, first)
 	}
-	var arguments [maxArguments]lex.Span
-	n, k := 0, int(rule.argument)
-	for at := open + 1; n < len(arguments); {
+	for at := open + 1; c.n < len(c.arguments); {
 		v, next := argument(r, at)
 		if next < 0 {
 			break
 		}
-		arguments[n] = v
-		n++
+		c.arguments[c.n] = v
+		c.n++
 		if next >= len(t) || t[next] != ',' {
 			break
 		}
 		at = next + 1
 	}
-	if n == 0 { // the text breaks off
-		return lex.Span{}
+	isName := func(v lex.Span) bool {
+		return v.From < v.To && v.To-v.From <= names.MaxPairName && r.Names.IsPairName(f, t[v.From:v.To])
 	}
+	at := -1
 	switch {
+	case c.n == 0: // the text breaks off
 	case rule.argument == userInfo:
-		return inUserInfo(t, first, arguments[0])
+		return inUserInfo(t, first, c.arguments[0])
 	case rule.argument == nameSecond:
-		v := arguments[1]
-		if n != 3 || v.From == v.To || v.To-v.From > names.MaxPairName || !r.Names.IsPairName(f, t[v.From:v.To]) {
-			return lex.Span{}
+		if c.n == 3 && isName(c.arguments[1]) {
+			at = 2
 		}
-		k = 2
 	case rule.argument == nameFirst:
-		v := arguments[0]
-		if n < 2 || v.From == v.To || v.To-v.From > names.MaxPairName || !r.Names.IsPairName(f, t[v.From:v.To]) {
-			return lex.Span{}
+		if c.n > 1 && isName(c.arguments[0]) {
+			at = 1
 		}
-		k = 1
-	case string(name) == "connect":
-		switch {
-		case calledOn(t, first, "oracle"):
-			k = 1
-			if n == 1 {
-				return inLogin(t, arguments[0])
-			}
-		case calledOn(t, first, "oracledb") && n == 1:
-			return inLogin(t, arguments[0])
-		case calledOn(t, first, "oracledb"), calledOn(t, first, "wlan"), calledOn(t, first, "wifi"):
-			k = 1
-		case n > 3 && arguments[1].From == arguments[1].To:
-			k = 3 // behind a port
-		}
-	case lex.HasFoldSuffix(name, "client") && n > 3 && arguments[1].From == arguments[1].To: // of SFTP and SSH
-		k = 3
-	case string(name) == "login" && k == 1: // login(USER, SECRET), login(HOST, USER, SECRET) with a variable
-		if k = min(n, 3) - 1; arguments[0].From < arguments[0].To {
-			return lex.Span{}
-		}
-	case string(name) == "Connection" && (n < 3 || !bytes.ContainsAny(t[arguments[1].From:arguments[1].To], "=\\@")), // no name of LDAP
-		string(name) == "new" && (n != 2 || arguments[0].From == arguments[0].To || bytes.ContainsAny(t[arguments[0].From:arguments[0].To], "/:. ") || !prose.LooksSecret(t[arguments[1].From:arguments[1].To])) && calledOn(t, first, "client"):
-		return lex.Span{}
-	case string(name) == "Bind" && bytes.IndexByte(t[arguments[0].From:arguments[0].To], '=') < 0: // no name of LDAP
-		return lex.Span{}
-	case lex.HasFoldSuffix(name, "opt"):
-		v := arguments[k]
+	case string(c.name) == "connect" && c.n == 1 && (c.isOf("oracle") || c.isOf("oracledb")):
+		return inLogin(t, c.arguments[0])
+	case lex.HasFoldSuffix(c.name, "opt"):
+		v := c.arguments[rule.argument]
 		switch option := t[open:max(open, v.From)]; {
 		case v.From == v.To:
 		case bytes.Contains(option, []byte("PWD")):
@@ -212,25 +185,85 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		case mentions(r.Names, f, bytes.TrimRight(option, "bru\"' ,")):
 			return v
 		}
-		return lex.Span{}
-	case k == 0 && (string(name) == "authenticate" || rule.of == "client" && string(name) == "run" || rule.of == "bot" && string(name) == "login") && (n > 1 || !prose.LooksSecret(t[arguments[0].From:arguments[0].To])): // or a strategy, a command
-		return lex.Span{}
-	case n > 1 && (calledOn(t, first, "secret") || calledOn(t, first, "secretstring")): // an object of that name
-		return lex.Span{}
-	case string(name) == "create_user" && n == 2: // of SQL, without an address
-		k = 1
-	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n <= k,
-		string(name) == "fromString" && !calledOn(t, first, "secret"), string(name) == "signWith" && n-1 != k,
-		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,
-		lex.HasFoldSuffix(name, "s3") && n > 2 && bytes.IndexByte(t[arguments[2].From:arguments[2].To], ' ') > 0: // columns
-		return lex.Span{}
-	case n == 4 && k == n && (string(name) == "remote" || string(name) == "remoteSecure" || lex.HasFoldSuffix(name, "postgresql") || lex.HasFoldSuffix(name, "mysql")): // database.table, or an engine of databases
-		k--
+	default:
+		at = c.place()
 	}
-	if k >= n {
+	if at < 0 || at >= c.n {
 		return lex.Span{}
 	}
-	return arguments[k]
+	return c.arguments[at]
+}
+
+// A call is one of a function of the table, as it is read.
+type call struct {
+	t         []byte
+	name      []byte // of the function, which starts at first
+	first     int
+	rule      function
+	arguments [maxArguments]lex.Span // those that are strings, others are empty
+	n         int
+}
+
+func (c *call) isOf(thing string) bool { return calledOn(c.t, c.first, thing) }
+
+func (c *call) isString(i int) bool { return c.arguments[i].From < c.arguments[i].To }
+
+func (c *call) argument(i int) []byte { return c.t[c.arguments[i].From:c.arguments[i].To] }
+
+// place returns which argument is the secret, by the function's name and by what the others are:
+// functions of one name are called in several ways. It returns -1 if none is.
+func (c *call) place() int {
+	n, at := c.n, int(c.rule.argument)
+	none := false
+	switch name := string(c.name); name {
+	case "connect":
+		switch {
+		case c.isOf("oracle"), c.isOf("oracledb"), c.isOf("wlan"), c.isOf("wifi"):
+			return 1
+		case n > 3 && !c.isString(1):
+			return 3 // behind a port
+		}
+		return at
+	case "login": // login(USER, SECRET), login(HOST, USER, SECRET) with a variable
+		if at == 1 {
+			if c.isString(0) {
+				return -1
+			}
+			return min(n, 3) - 1
+		}
+		none = at == 0 && c.rule.of == "bot" && !prose.LooksSecret(c.argument(0)) || n > 1
+	case "run":
+		none = at == 0 && c.rule.of == "client" && (n > 1 || !prose.LooksSecret(c.argument(0))) // a command
+	case "authenticate":
+		none = at == 0 && (n > 1 || !prose.LooksSecret(c.argument(0))) // or a strategy
+	case "Connection", "Bind": // of LDAP, by the name of an entry
+		none = name == "Bind" && bytes.IndexByte(c.argument(0), '=') < 0 ||
+			name == "Connection" && (n < 3 || !bytes.ContainsAny(c.argument(1), "=\\@"))
+	case "new":
+		none = c.isOf("client") && (n != 2 || !c.isString(0) || bytes.ContainsAny(c.argument(0), "/:. ") || !prose.LooksSecret(c.argument(1)))
+	case "WebClient":
+		none = n > 1
+	case "create":
+		none = n <= at
+	case "fromString":
+		none = !c.isOf("secret")
+	case "signWith":
+		none = n-1 != at
+	case "set_password", "setPassword":
+		none = n < 3
+	}
+	switch {
+	case lex.HasFoldSuffix(c.name, "client") && n > 3 && !c.isString(1): // of SFTP and SSH
+		return 3
+	case none, n > 1 && (c.isOf("secret") || c.isOf("secretstring")), // an object of that name
+		lex.HasFoldSuffix(c.name, "s3") && n > 2 && bytes.IndexByte(c.argument(2), ' ') > 0: // columns
+		return -1
+	case n == 2 && string(c.name) == "create_user": // of SQL, without an address
+		return 1
+	case n == 4 && at == n && (string(c.name) == "remote" || string(c.name) == "remoteSecure" || lex.HasFoldSuffix(c.name, "postgresql") || lex.HasFoldSuffix(c.name, "mysql")): // database.table, or an engine of databases
+		return at - 1
+	}
+	return at
 }
 
 // argument returns the string that is the argument at i, or in a call that makes bytes
