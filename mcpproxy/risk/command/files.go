@@ -284,8 +284,12 @@ func (s rules) copies(name string, args []shell.Field) {
 }
 
 func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
-	p := shell.ParseFlags(args, "fCTIX", "file directory files-from use-compress-program checkpoint-action to-command exclude")
-	if name == "rclone" && p.Dry("n", "dry-run") || name != "tar" && p.Dry("dry-run", "dryrun") || p.Help {
+	short := "fCTIX"
+	if name == "gsutil" {
+		short = ""
+	}
+	p := shell.ParseFlags(args, short, "file directory files-from use-compress-program checkpoint-action to-command exclude")
+	if (name == "rclone" || name == "gsutil") && p.Dry("n", "dry-run") || name != "tar" && p.Dry("dry-run", "dryrun") || p.Help {
 		return
 	}
 	switch name {

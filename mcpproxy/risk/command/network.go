@@ -84,8 +84,8 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		} else if strings.HasPrefix(p.Arg(0), "delete-") {
 			s.Add(detector.ForcedDelete)
 		}
-	case "secret-tool", "gopass", "pass", "bw", "op":
-		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "lookup", "show", "get", "-c", "read") || name == "op" && p.Arg(0) == "item" && p.Arg(1) == "get" {
+	case "secret-tool", "gopass", "pass", "bw":
+		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "lookup", "show", "get", "-c", "read") {
 			s.Add(detector.CredentialRead)
 		} else if shell.OneOf(p.Arg(0), "rm", "clear", "delete") {
 			s.Add(detector.ForcedDelete)

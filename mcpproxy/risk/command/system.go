@@ -47,7 +47,7 @@ func (s rules) system(name string, args []shell.Field, in shell.Stream) bool {
 			s.feedDevice(in)
 		}
 	case "blkdiscard", "badblocks", "hdparm", "nvme", "mdadm", "cryptsetup", "lvremove", "vgremove", "pvremove", "pvcreate", "lvreduce", "zpool", "zfs", "btrfs", "diskutil", "flashrom",
-		"blkzone", "sg_format", "tune2fs", "nwipe", "e2image", "partx", "dmsetup", "losetup", "asr", "bioctl", "ddrescue", "cryptsetup-reencrypt", "flash_erase", "flash_eraseall", "mtd", "xfs_repair", "debugfs", "fastboot":
+		"blkzone", "sg_format", "scsi_format", "sg_sanitize", "nwipe", "e2image", "partx", "dmsetup", "losetup", "asr", "bioctl", "ddrescue", "cryptsetup-reencrypt", "flash_erase", "flash_eraseall", "mtd", "xfs_repair", "debugfs", "fastboot":
 		s.devices(name, &p)
 	case "chmod", "gchmod":
 		s.chmod(args)
@@ -141,8 +141,6 @@ func (s rules) devices(name string, p *shell.Flags) {
 		bad = strings.HasPrefix(verb, "erase") || strings.HasPrefix(verb, "partition") || strings.Contains(verb, "zero") || strings.Contains(verb, "secureerase") || verb == "apfs" && strings.HasPrefix(strings.ToLower(p.Arg(1)), "delete")
 	case "flashrom":
 		bad = p.Has("w", "write", "E", "erase")
-	case "tune2fs":
-		bad = false
 	case "xfs_repair":
 		bad = p.Has("L")
 	case "debugfs":

@@ -123,7 +123,7 @@ func Judge(s *shell.Shell, language, text string) {
 	if language == "osascript" && strings.Contains(text, "make") && strings.Contains(text, "login item") {
 		s.Add(detector.Persistence)
 	}
-	if language == "tcl" && strings.Contains(text, "file delete") {
+	if language == "tcl" && strings.Contains(text, "file delete") || language == "osascript" && strings.Contains(text, "Finder") && shell.HasAny(text, "empty trash", "empty the trash", "delete ") {
 		s.Add(detector.ForcedDelete)
 	}
 	if language == "tcl" {

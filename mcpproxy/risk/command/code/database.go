@@ -147,6 +147,9 @@ func redisSetting(s *shell.Shell, name, value string) {
 }
 
 func redis(s *shell.Shell, p *shell.Flags) {
+	if shell.In(strings.ToLower(p.Arg(0)), "get set exists type ttl echo publish lpush rpush sadd hget hset") {
+		return // what follows is a key or a value
+	}
 	for i, a := range p.Args {
 		switch strings.ToUpper(a.Text) {
 		case "FLUSHALL", "FLUSHDB", "SHUTDOWN", "SWAPDB":

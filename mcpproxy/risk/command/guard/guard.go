@@ -116,6 +116,12 @@ func publishes(name string, args []shell.Field) bool {
 		if first != "push" {
 			return false
 		}
+	case "gradle", "gradlew", "mvn", "mvnw", "sbt":
+		if !slices.ContainsFunc(args, func(a shell.Field) bool {
+			return name[0] == 'm' && a.Text == "deploy" || name[0] != 'm' && a.Text[strings.LastIndexByte(a.Text, ':')+1:] == "publish"
+		}) {
+			return false
+		}
 	case "dotnet":
 		if first != "nuget" || verb(args, 1) != "push" {
 			return false

@@ -97,7 +97,7 @@ func turnsOff(name string, args []shell.Field) bool {
 		text := strings.ToLower(shell.Join(args))
 		return first == "write" && (shell.HasAny(text, "com.apple.alf globalstate -int 0", "com.apple.alf globalstate 0") ||
 			shell.HasAny(text, "lsquarantine", "gkautorearm") && shell.HasAny(text, "-bool no", "-bool false", "-int 0", "-boolean no", "-boolean false"))
-	case "csrutil":
+	case "csrutil", "fdesetup":
 		return has("disable")
 	case "spctl":
 		return has("--master-disable", "--global-disable")

@@ -81,6 +81,9 @@ func Stops(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	bad := false
 	verb := p.Arg(0)
+	if slices.ContainsFunc(args, func(a shell.Field) bool { return a.Text == "--help" }) {
+		return
+	}
 	switch name {
 	case "iptables", "ip6tables":
 		bad = p.Has("F", "flush", "X", "delete-chain", "D", "delete")
@@ -170,8 +173,6 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 		bad = p.Has("f", "force")
 	case "umount":
 		bad = p.Has("a", "all")
-	case "sysctl":
-		bad = strings.Contains(shell.Join(args), "sysrq") && false
 	}
 	if bad {
 		s.Add(detector.Teardown)

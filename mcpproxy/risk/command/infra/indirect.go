@@ -27,8 +27,18 @@ func Indirect(s *shell.Shell, name string, args []shell.Field) {
 		d, is = detector.RemoteExec, fetches() && shell.HasAny(text(), "--update", "--download")
 	case "winrm":
 		d, is = detector.RemoteExec, shell.HasAny(text(), "invoke create")
-	case "curl", "http", "xh":
-		d, is = detector.SQLUnfiltered, shell.HasAny(text(), "_delete_by_query") && shell.HasAny(text(), "match_all")
+	case "curl", "http", "https", "xh", "httpie", "wget", "irm", "iwr", "invoke-restmethod", "invoke-webrequest":
+		requests(s, args)
+	case "gdb", "lldb":
+		for i, a := range args[:max(len(args)-1, 0)] {
+			if cmd := args[i+1].Code(); shell.In(a.Text, "-ex -iex --eval-command -o") && shell.HasAny(cmd, "shell ", "!") {
+				s.Run(cmd[strings.IndexAny(cmd, " !")+1:], shell.Stream{})
+			}
+		}
+	case "nvram":
+		d, is = detector.Teardown, shell.HasAny(" "+text(), " -c", " -d")
+	case "efibootmgr", "wsl", "nginx":
+		d, is = detector.Teardown, shell.HasAny(" "+shell.Join(args), " -B", " --delete-bootnum", " --unregister", " -s stop", " -s quit")
 	case "certreq":
 		d, is = detector.Exfiltration, fetches() && shell.HasAny(text(), "-post", "/post")
 	case "datasvcutil":

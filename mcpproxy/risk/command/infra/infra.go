@@ -5,7 +5,7 @@
 // others rely on. The functions take the arguments of one program, and the shell
 // that calls it: containers and clusters run commands, which go back to it.
 //
-// The files, from the top: infra, container, host, windows, indirect,
+// The files, from the top: infra, container, host, windows, indirect, request,
 // access.
 package infra
 
@@ -58,26 +58,28 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm" || p.Arg(0) == "state" && p.Arg(1) == "delete"
 	case "cdk", "sam", "serverless", "sls", "eksctl", "kops", "kind", "k3d", "minikube", "vercel", "netlify", "firebase", "wrangler", "doctl", "linode-cli", "hcloud", "scw", "ibmcloud",
 		"oci", "railway", "render", "supabase", "amplify", "eb", "copilot", "civo", "vultr-cli", "gcloud", "az", "consul", "etcdctl", "vault", "nomad", "argocd", "flux", "istioctl",
-		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "kafka-topics", "kafka-topics.sh", "rabbitmqctl", "nix",
+		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "rabbitmqctl", "nix",
 		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli",
-		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "xcrun", "kafka-consumer-groups", "kafka-consumer-groups.sh", "zkCli.sh":
+		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "xcrun", "zkCli.sh",
+		"op", "doppler", "stripe", "fastly", "circleci", "algolia", "unleash", "flipt", "ldcli", "splunk", "deck", "temporal", "azcopy", "confluent", "wandb", "newrelic", "pd":
 		for _, a := range p.Args {
 			w := a.Text
 			if at := strings.LastIndexByte(w, ':'); at >= 0 {
 				w = w[at+1:] // heroku apps:destroy
 			}
-			if !bad && shell.OneOf(w, "list", "ls", "show", "describe", "read", "search", "help") {
+			if !bad && asks(w) {
 				break // what follows is looked for
 			}
 			switch strings.ToLower(w) {
-			case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "delete-cluster", "delete_vhost", "delete_queue", "force_reset", "purge_queue":
+			case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "force_reset":
 				bad = true
 			default:
-				lower := strings.ToLower(w)
-				for _, prefix := range [...]string{"delete-", "destroy-", "remove-", "terminate-", "purge-"} {
+				lower := strings.ReplaceAll(strings.ToLower(w), "_", "-")
+				for _, prefix := range [...]string{"delete-", "destroy-", "remove-", "terminate-", "purge-", "forget-", "clear-"} {
 					bad = bad || strings.HasPrefix(lower, prefix)
 				}
-				bad = bad || name == "vault" && lower == "disable" || name == "railway" && lower == "down" || name == "certbot" && lower == "revoke" ||
+				bad = bad || name == "vault" && shell.OneOf(lower, "disable", "revoke") || name == "railway" && lower == "down" || name == "certbot" && lower == "revoke" ||
+					name == "dvc" && lower == "gc" || name == "splunk" && lower == "clean" ||
 					name == "zkCli.sh" && lower == "deleteall" || name == "xcrun" && lower == "erase" || name == "wp" && lower == "empty" || name == "drush" && lower == "sql-drop"
 				bad = bad || shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
 			}
@@ -87,19 +89,18 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			return true
 		}
 		for _, a := range args {
-			bad = bad || a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0")
+			bad = bad || a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0") || name == "azcopy" && strings.HasPrefix(a.Text, "--delete-destination") && !strings.HasSuffix(a.Text, "=false")
 		}
 		for _, n := range p.Names {
-			bad = bad || strings.HasPrefix(name, "kafka-") && n == "delete"
 			if shell.OneOf(n, "dry-run", "dryrun", "check", "validate-only", "what-if", "preview") {
 				return true
 			}
 		}
-	case "restic", "borg", "borgbackup", "kopia":
-		bad = shell.OneOf(p.Arg(0), "forget", "delete", "prune") || p.Arg(0) == "snapshot" && p.Arg(1) == "delete"
+	case "restic", "borg", "borgbackup", "kopia", "tarsnap":
+		bad = does(p.Args, "forget delete prune rdelete repo-delete compact remove") || name == "tarsnap" && p.Has("d")
 		bad = bad && !p.Dry("n", "dry-run")
 	case "helm", "helmfile", "helm3":
-		bad = p.Any("uninstall", "delete", "del", "un", "destroy") && !p.Dry("dry-run")
+		bad = does(p.Args, "uninstall delete del un destroy") && !p.Dry("dry-run")
 	case "aws":
 		for i, a := range p.Args {
 			verb := a.Text
@@ -140,6 +141,13 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			bad = bad && !p.Dry("dryrun")
 		}
 		bad = bad && !p.Dry("dry-run", "generate-cli-skeleton")
+	case "java":
+		for i, a := range args[:max(len(args)-1, 0)] {
+			if jar := strings.TrimSuffix(shell.BaseName(args[i+1].Text), ".jar"); a.Text == "-jar" && jar != name {
+				return TearsDown(s, jar, args[i+2:])
+			}
+		}
+		return false
 	case "salt":
 		for i, a := range p.Args {
 			if a.Text == "cmd.run" && i+1 < len(p.Args) {
@@ -172,6 +180,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			return false
 		}
 	case "prisma", "knex", "sequelize", "alembic", "flyway", "liquibase", "artisan", "typeorm", "drizzle-kit", "goose", "migrate", "dbmate", "atlas", "bin/rails":
+		bad = deletesNoun(&p)
 		all, force := name == "knex" && p.Has("all"), name == "prisma" && p.Has("force-reset")
 		for _, a := range p.Args {
 			bad = bad || force || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || all && a.Text == "migrate:rollback" || name == "alembic" && a.Text == "base"
@@ -182,12 +191,22 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			bad = bad || strings.Contains(text, words)
 		}
 	default:
-		// The programs that control a service are named alike.
-		if !strings.HasSuffix(name, "ctl") && !strings.HasSuffix(name, "-cli") {
-			return false
-		}
-		for i, a := range p.Args {
-			bad = bad || i < 3 && shell.OneOf(a.Text, "delete", "destroy", "remove", "rm", "rmi", "purge", "terminate", "wipe", "uninstall")
+		control := strings.HasSuffix(name, "ctl")
+		switch {
+		case control, strings.HasSuffix(name, "-cli"), strings.HasSuffix(name, "-admin"):
+			// The programs that control a service are named alike.
+			first := p.Args[:min(3, len(p.Args))]
+			bad = does(first, "delete destroy remove rm rmi purge terminate wipe uninstall") || control && p.Arg(0) == "stop"
+			for _, a := range first {
+				bad = bad || strings.HasPrefix(a.Text, "delete-")
+			}
+		case strings.HasPrefix(name, "kafka-"):
+			bad = strings.Contains(name, "-delete-") && len(args) > 0
+			for _, n := range p.Names {
+				bad = bad || shell.In(n, "delete remove delete-config") || n == "reset-offsets" && p.Has("execute")
+			}
+		default:
+			bad = deletesNoun(&p)
 		}
 		if bad = bad && !p.Dry("dry-run"); !bad {
 			return false
@@ -199,9 +218,47 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 	return true
 }
 
+// asks reports whether a verb of a service's client looks at things or makes some: what
+// is behind it is a name.
+func asks(verb string) bool {
+	first, _, _ := strings.Cut(verb, "-")
+	return shell.In(first, "list get describe show") || shell.In(verb, "ls read search help find info view status logs explain create add new init generate")
+}
+
+// does reports whether one of the operands is one of the verbs.
+func does(operands []shell.Field, verbs string) bool {
+	for _, a := range operands {
+		if shell.In(a.Text, verbs) {
+			return true
+		}
+		if asks(a.Text) {
+			break
+		}
+	}
+	return false
+}
+
+// deletesNoun reports whether a program that is not known is called as clients of services
+// are: with a noun or more, what is to be done with it, and its name or an option, as in
+// "ldcli flags delete new-menu". Prose has a word behind the verb.
+func deletesNoun(p *shell.Flags) bool {
+	const most = 4 // operands up to the verb
+	for i, a := range p.Args[:min(most, len(p.Args))] {
+		if i > 0 && shell.In(a.Text, "delete destroy purge terminate") {
+			return len(p.Names) > 0 || strings.ContainsAny(p.Arg(i+1), "0123456789-_:/.=@")
+		}
+		if a.Text == "" || asks(a.Text) || strings.Trim(a.Text, "abcdefghijklmnopqrstuvwxyz0123456789-_:") != "" {
+			break
+		}
+	}
+	return false
+}
+
 // printsSecret reports whether a client of a store for secrets prints one.
 func printsSecret(name string, p *shell.Flags) bool {
 	switch name {
+	case "op":
+		return p.Arg(0) == "read" || p.Arg(1) == "get"
 	case "vault":
 		return p.Arg(0) == "kv" && p.Arg(1) == "get" || p.Arg(0) == "read" && !strings.HasPrefix(p.Arg(len(p.Args)-1), "sys/")
 	case "aws":

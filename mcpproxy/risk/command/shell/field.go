@@ -44,6 +44,11 @@ func OneOf(s string, words ...string) bool {
 	return false
 }
 
+// In reports whether a list of words that spaces separate has s.
+func In(s, list string) bool {
+	return s != "" && strings.IndexByte(s, ' ') < 0 && strings.Contains(" "+list+" ", " "+s+" ")
+}
+
 // HasAny reports whether one of some texts is in text.
 func HasAny(text string, parts ...string) bool {
 	for _, p := range parts {
