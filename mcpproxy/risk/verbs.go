@@ -46,7 +46,7 @@ var verbs = [...]struct {
 	{verb{Write, false}, "create add update edit write insert append prepend modify rename save upload download import assign unassign " +
 		"reassign attach detach enable disable configure register unregister unarchive restore undelete undo redo " +
 		"recover revert merge checkout unstage rebase unlock reject reopen unpublish unshare invite unfollow unlink " +
-		"unmute unsubscribe unpin unstar adopt allocate acquire provision migrate mkdir chmod chown grant revoke " +
+		"unmute unsubscribe unpin unstar adopt allocate acquire provision migrate mkdir chmod chown grant " +
 		"unblock dismiss replace upsert remember generate initialize initialise init mutate mutation manage toggle " +
 		"pause suspend duplicate rotate reorder resize adjust recreate populate annotate compose transform convert " +
 		"apply define establish initiate fix autofix acknowledge associate disassociate activate deactivate alter amend " +
@@ -67,7 +67,7 @@ var verbs = [...]struct {
 		"control process connect chat dial email message notify ask fire drive code stream visit"},
 	{verb{Destructive, false}, "delete del remove rm rmdir destroy truncate purge wipe erase prune kill pkill killall terminate uninstall " +
 		"shutdown poweroff reboot teardown nuke shred obliterate discard expunge decommission deprovision evict " +
-		"undeploy dropdb mkfs eradicate reimage shut tear destructive irreversible"},
+		"undeploy revoke dropdb mkfs eradicate reimage shut tear destructive irreversible"},
 	{verb{Destructive, true}, "drop clear clean cleanup flush empty drain zap scrub"},
 	{verb{Financial, false}, "pay purchase buy sell withdraw donate remit repay disburse reimburse invest"},
 	{verb{Financial, true}, "refund payout charge trade deposit tip bid stake bill invoice lend borrow"},
@@ -84,7 +84,7 @@ func nounOf(word string) Category {
 		return Write
 	case "execution", "invocation", "deployment", "evaluation", "installation":
 		return Execute
-	case "deletion", "removal", "termination", "destruction", "erasure", "purging", "shutdown":
+	case "deletion", "removal", "termination", "destruction", "erasure", "purging", "shutdown", "revocation":
 		return Destructive
 	}
 	return 0
