@@ -91,10 +91,16 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 		tools := seen.Seen()
 		c = checked{l.Policy.Describe(tools), &compared{len(tools), seen.Calls}}
 	}
-	for _, t := range c.Tools {
+	for i := range c.Tools {
+		t := &c.Tools[i]
+		t.Name = a.clean(t.Name)
 		for i := range t.Rules {
-			t.Rules[i].Text = a.cleanText(t.Rules[i].Text)
+			r := &t.Rules[i]
+			r.Rule, r.Text = a.clean(r.Rule), cleanPattern(r.Text, a.cleanText)
 		}
+	}
+	for i := range c.Open {
+		c.Open[i] = a.clean(c.Open[i])
 	}
 	a.cleanProblems(c.Warnings)
 	if asJSON {
@@ -113,8 +119,20 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 
 func (a *app) cleanProblems(problems []policy.Problem) {
 	for i := range problems {
-		problems[i].Text = a.clean(problems[i].Text)
+		problems[i].Text = cleanPattern(problems[i].Text, a.clean)
 	}
+}
+
+// cleanPattern cleans a text that may have a pattern, in which a program's name is behind
+// an anchor or a group: "^mysql -pPASSWORD".
+func cleanPattern(text string, clean func(string) string) string {
+	text = clean(text)
+	for i := range len(text) {
+		if i+1 < len(text) && strings.IndexByte("^(|):", text[i]) >= 0 {
+			text = text[:i+1] + clean(text[i+1:])
+		}
+	}
+	return text
 }
 
 // seenTools returns the tools that the spool has seen, nil without any.
