@@ -236,17 +236,14 @@ func typedIntoEditor(f []shell.Field) []shell.Field {
 // isGenerator reports whether a command is of those that print start-up code for
 // a shell. Running it is as usual as running the program itself.
 func isGenerator(name string, args []shell.Field) bool {
-	switch name {
-	case "ssh-agent", "dircolors", "direnv", "pyenv", "rbenv", "nodenv", "starship", "zoxide", "fnm", "mise", "opam", "thefuck", "keychain", "lesspipe", "register-python-argcomplete", "resize", "tput":
-		return true
-	case "brew", "conda", "mamba", "micromamba", "minikube", "docker-machine", "atuin", "mcfly", "fzf", "luarocks", "kubectl", "helm", "gh", "rustup", "poetry", "pip", "npm", "deno", "op", "tmux", "aws_completer":
-		for _, a := range args {
-			if shell.OneOf(a.Text, "shellenv", "shell.bash", "shell.zsh", "completion", "completions", "docker-env", "env", "init", "path", "--bash", "--zsh") {
-				return true
-			}
-		}
+	has := func(words string) bool {
+		return slices.ContainsFunc(args, func(a shell.Field) bool { return shell.In(a.Text, words) })
 	}
-	return false
+	return shell.In(name, "ssh-agent dircolors direnv pyenv rbenv nodenv starship zoxide fnm mise opam thefuck keychain lesspipe register-python-argcomplete resize tput") ||
+		shell.In(name, "brew conda mamba micromamba minikube docker-machine atuin mcfly fzf luarocks kubectl helm gh rustup poetry pip npm deno op tmux aws_completer") &&
+			has("shellenv shell.bash shell.zsh completion completions docker-env env init path --bash --zsh") ||
+		// Not known by name, but called as those that are.
+		len(args) > 0 && shell.In(args[0].Text, "completion completions shellenv init hook") && has("script shellenv bash zsh fish sh pwsh powershell")
 }
 
 // tool applies the rules of programs whose output does not matter.
@@ -306,7 +303,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		code.Database(s.Shell, name, args, in)
 	case "dropdb", "dropuser", "pg_dropcluster", "mysqladmin", "pg_resetwal", "dropcluster":
 		p := shell.ParseFlags(args, "hpUuP", "host port username user password maintenance-db")
-		if !p.Help && len(p.Args) > 0 && (name != "mysqladmin" || p.Any("drop", "shutdown", "flush-hosts", "kill")) {
+		if !p.Help && !p.Dry("n", "dry-run") && len(p.Args) > 0 && (name != "mysqladmin" || p.Any("drop", "shutdown", "flush-hosts", "kill")) {
 			s.Add(detector.SQLUnfiltered)
 		}
 	case "manage.py":

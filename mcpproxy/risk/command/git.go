@@ -351,8 +351,8 @@ func isPathspec(f shell.Field) bool {
 		return true
 	}
 	at := strings.LastIndexByte(a, '.')
-	return at > 0 && shell.OneOf(a[at+1:], "go", "md", "py", "js", "ts", "tsx", "jsx", "mjs", "c", "h", "cc", "cpp", "hpp", "rs", "java", "kt", "rb", "php", "sh", "txt", "json", "yaml", "yml", "toml",
-		"html", "css", "scss", "sql", "lock", "xml", "cfg", "ini", "conf", "log", "env", "csv", "tf", "mod", "sum", "swift", "proto", "vue", "svelte", "rst", "lua", "pl", "ex", "exs")
+	return at > 0 && shell.In(a[at+1:], "go md py js ts tsx jsx mjs c h cc cpp hpp rs java kt rb php sh txt json yaml yml toml html css scss sql lock xml cfg ini conf log env csv tf mod sum "+
+		"swift proto vue svelte rst lua pl ex exs")
 }
 
 func (s rules) otherVCS(name string, args []shell.Field) {

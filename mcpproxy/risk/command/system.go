@@ -116,7 +116,7 @@ func (s rules) devices(name string, p *shell.Flags) {
 	bad := false
 	switch name {
 	case "badblocks":
-		bad = p.Has("w", "n")
+		bad = p.Has("w")
 	case "hdparm":
 		for _, n := range p.Names {
 			bad = bad || strings.HasPrefix(n, "security-erase") || n == "trim-sector-ranges" || n == "write-sector" || strings.HasPrefix(n, "yes-i-know")
@@ -227,7 +227,7 @@ func isRoot(name string) bool {
 	if name == "/*" {
 		return true
 	}
-	return shell.OneOf(path.Clean(name), "/", "/bin", "/boot", "/etc", "/home", "/lib", "/lib64", "/opt", "/root", "/sbin", "/srv", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var", "/var/lib", "/dev", "/proc", "/System", "/Library", "/Users", "/etc/ssh") ||
+	return shell.In(path.Clean(name), "/ /bin /boot /etc /home /lib /lib64 /opt /root /sbin /srv /sys /usr /usr/bin /usr/lib /usr/local /var /var/lib /dev /proc /System /Library /Users /etc/ssh") ||
 		strings.HasSuffix(name, "/*") && isRoot(strings.TrimSuffix(name, "/*"))
 }
 

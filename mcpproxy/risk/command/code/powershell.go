@@ -88,6 +88,9 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 			s.Feed(in, "")
 			return
 		}
+		if name == "iex" && len(args[0].Text) > 1 && args[0].Text[0] == '-' && !strings.EqualFold(args[0].Text, "-command") {
+			return // Elixir's
+		}
 		for _, w := range [...]string{"iwr", "irm", "downloadstring", "invoke-webrequest", "invoke-restmethod", "webclient", "curl", "wget"} {
 			if strings.Contains(text, w) {
 				s.Add(detector.RemoteExec)

@@ -29,7 +29,7 @@ func opensTunnel(name string, args []shell.Field) bool {
 	case "cloudflared":
 		return first == "tunnel" && !has("list", "info", "login", "delete", "cleanup") || first == "access" && has("ssh-config")
 	case "frpc", "rathole", "ligolo", "ligolo-agent", "revsocks", "gs-netcat", "gsocket", "tmate", "ttyd", "gotty", "localtunnel", "pwncat", "pwncat-cs", "iodine", "dnscat", "dnscat2", "ptunnel", "rpivot", "sshx":
-		return len(args) > 0 || name == "tmate" || name == "sshx"
+		return len(args) > 0 && !shell.In(first, "completion verify help") || name == "tmate" || name == "sshx"
 	case "lt":
 		return has("--port", "-p")
 	case "bore":

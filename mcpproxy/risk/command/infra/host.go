@@ -34,7 +34,7 @@ func Stops(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 			s.Add(detector.Teardown)
 		case verb == "kill":
 			for i, a := range args {
-				if strings.Contains(strings.ToUpper(a.Text), "KILL") && a.Text != "kill" || a.Text == "-s9" || a.Text == "9" && i > 0 || a.Text == "--signal=9" {
+				if strings.HasSuffix(strings.ToUpper(a.Text), "KILL") && a.Text != "kill" || a.Text == "-s9" || a.Text == "9" && i > 0 || a.Text == "--signal=9" {
 					s.Add(detector.Kill)
 				}
 			}

@@ -135,12 +135,11 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 				s.Add(detector.CredentialRead | detector.Exfiltration)
 			}
 		}
-		bad = bad && p.Arg(len(p.Args)-1) != "help"
 		if s3 {
 			bad = bad || p.Any("rm", "rb") || p.Any("sync") && p.Has("delete")
 			bad = bad && !p.Dry("dryrun")
 		}
-		bad = bad && !p.Dry("dry-run", "generate-cli-skeleton")
+		bad = bad && p.Arg(len(p.Args)-1) != "help" && !p.Dry("dry-run", "generate-cli-skeleton")
 	case "java":
 		for i, a := range args[:max(len(args)-1, 0)] {
 			if jar := strings.TrimSuffix(shell.BaseName(args[i+1].Text), ".jar"); a.Text == "-jar" && jar != name {
@@ -171,7 +170,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			s.Add(detector.Shutdown)
 		}
 	case "npm", "cargo", "gem", "twine", "pnpm", "yarn":
-		bad = shell.OneOf(p.Arg(0), "unpublish", "yank") && !p.Dry("dry-run")
+		bad = shell.OneOf(p.Arg(0), "unpublish", "yank") && !p.Dry("dry-run", "undo")
 		// What belongs to a project comes back with its lock file.
 		if shell.OneOf(name, "gem", "cargo") || p.Has("g", "global") {
 			bad = bad || shell.OneOf(p.Arg(0), "uninstall", "remove", "rm", "un") && name != "cargo" || name == "cargo" && p.Arg(0) == "uninstall"
@@ -244,8 +243,9 @@ func does(operands []shell.Field, verbs string) bool {
 func deletesNoun(p *shell.Flags) bool {
 	const most = 4 // operands up to the verb
 	for i, a := range p.Args[:min(most, len(p.Args))] {
-		if i > 0 && shell.In(a.Text, "delete destroy purge terminate") {
-			return len(p.Names) > 0 || strings.ContainsAny(p.Arg(i+1), "0123456789-_:/.=@")
+		at := strings.LastIndexByte(a.Text, ':') // apps:destroy
+		if (i > 0 || at > 0) && shell.In(a.Text[at+1:], "delete destroy purge terminate") {
+			return at > 0 || len(p.Names) > 0 || strings.ContainsAny(p.Arg(i+1), "0123456789-_:/.=@")
 		}
 		if a.Text == "" || asks(a.Text) || strings.Trim(a.Text, "abcdefghijklmnopqrstuvwxyz0123456789-_:") != "" {
 			break
@@ -258,7 +258,7 @@ func deletesNoun(p *shell.Flags) bool {
 func printsSecret(name string, p *shell.Flags) bool {
 	switch name {
 	case "op":
-		return p.Arg(0) == "read" || p.Arg(1) == "get"
+		return p.Arg(0) == "read" || p.Arg(1) == "get" && shell.In(p.Arg(0), "item document")
 	case "vault":
 		return p.Arg(0) == "kv" && p.Arg(1) == "get" || p.Arg(0) == "read" && !strings.HasPrefix(p.Arg(len(p.Args)-1), "sys/")
 	case "aws":

@@ -46,7 +46,12 @@ func OneOf(s string, words ...string) bool {
 
 // In reports whether a list of words that spaces separate has s.
 func In(s, list string) bool {
-	return s != "" && strings.IndexByte(s, ' ') < 0 && strings.Contains(" "+list+" ", " "+s+" ")
+	for w := range strings.FieldsSeq(list) {
+		if w == s {
+			return true
+		}
+	}
+	return false
 }
 
 // HasAny reports whether one of some texts is in text.
