@@ -122,13 +122,8 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 // isWindows reports whether package code knows a program of Windows, whose names
 // ignore case.
 func isWindows(lower string) bool {
-	switch lower {
-	case "remove-item", "remove-itemproperty", "ri", "del", "erase", "rd", "rmdir", "clear-content", "deltree",
-		"clear-recyclebin", "format-volume", "clear-disk", "remove-partition", "initialize-disk", "stop-computer", "restart-computer", "stop-process", "spps", "taskkill",
-		"iex", "invoke-expression", "stop-service", "vssadmin", "wbadmin", "bcdedit", "diskpart", "cipher", "icacls", "reg", "schtasks", "format":
-		return true
-	}
-	return false
+	return shell.In(lower, "remove-item remove-itemproperty ri del erase rd rmdir clear-content deltree clear-recyclebin format-volume clear-disk remove-partition initialize-disk stop-computer "+
+		"restart-computer stop-process spps taskkill iex invoke-expression stop-service vssadmin wbadmin bcdedit diskpart cipher icacls reg schtasks format")
 }
 
 // find judges find and fd. It returns CredentialRead if what they find are files with

@@ -12,6 +12,7 @@ import (
 // were never committed.
 func (s rules) git(args []shell.Field) {
 	clean := false // clean.requireForce is off
+	var settings []shell.Field
 	for len(args) > 0 {
 		a := args[0].Text
 		if len(a) < 2 || a[0] != '-' {
@@ -28,11 +29,11 @@ func (s rules) git(args []shell.Field) {
 			value := args[0]
 			args = args[1:]
 			if a == "-c" {
-				clean = s.gitConfig(value) || clean
+				clean, settings = s.gitConfig(value) || clean, append(settings, value)
 			}
 		default:
 			if strings.HasPrefix(a, "-c") {
-				clean = s.gitConfig(shell.Field{Text: a[2:]}) || clean
+				clean, settings = s.gitConfig(shell.Field{Text: a[2:]}) || clean, append(settings, shell.Field{Text: a[2:]})
 			}
 		}
 	}
@@ -42,6 +43,12 @@ func (s rules) git(args []shell.Field) {
 	if args[0].Unknown {
 		s.Add(detector.Opaque)
 		return
+	}
+	for i := len(settings) - 1; i >= 0; i-- { // the last one counts
+		if text, ok := strings.CutPrefix(settings[i].Code(), "alias."+args[0].Text+"="); ok {
+			s.MaybeRun(strings.TrimPrefix("git "+text, "git !") + " " + shell.Quote(args[1:]))
+			break
+		}
 	}
 	s.gitVerb(args[0].Text, args[1:], clean)
 }

@@ -131,7 +131,10 @@ func PowerShellArgs(s *shell.Shell, args []shell.Field, in shell.Stream) {
 				}
 			}
 			return
-		case strings.HasPrefix(lower, "-c") && strings.HasPrefix("-command", lower), lower == "/c", lower == "/k":
+		case lower == "/c", lower == "/k":
+			runPowerShell(s, strings.ReplaceAll(shell.Join(args[i+1:]), "^", ""), in) // quotes a character
+			return
+		case strings.HasPrefix(lower, "-c") && strings.HasPrefix("-command", lower):
 			runPowerShell(s, shell.Join(args[i+1:]), in)
 			return
 		case strings.HasPrefix(lower, "-f") && strings.HasPrefix("-file", lower):

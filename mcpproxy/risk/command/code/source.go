@@ -2,6 +2,7 @@ package code
 
 import (
 	"iter"
+	"strconv"
 	"strings"
 
 	"auditproxy/internal/lazyregexp"
@@ -171,7 +172,7 @@ func index(s, sub string, from int) int {
 // maxLiterals bounds the literals of a text that are looked at.
 const maxLiterals = 64
 
-// stringLiterals returns what is quoted in code.
+// stringLiterals returns what is quoted in code: several are one if the code joins them.
 func stringLiterals(text string) []string {
 	var out []string
 	for i := 0; i < len(text) && len(out) < 4*maxLiterals; i++ {
@@ -193,8 +194,25 @@ func stringLiterals(text string) []string {
 		}
 		var b strings.Builder
 		j := i + 1
-		for ; j < len(text) && text[j] != end; j++ {
+		for ; j < len(text); j++ {
+			if text[j] == end {
+				next := strings.TrimLeft(text[j+1:], " ")
+				if next != "" && (next[0] == '+' || next[0] == '.') {
+					next = strings.TrimLeft(next[1:], " ")
+				}
+				if end != q || next == "" || next[0] != '"' && next[0] != '\'' {
+					break
+				}
+				q, end = next[0], next[0]
+				j = len(text) - len(next)
+				continue
+			}
 			if text[j] == '\\' && j+1 < len(text) {
+				if c, _, rest, err := strconv.UnquoteChar(text[j:], q); err == nil {
+					b.WriteRune(c)
+					j = len(text) - len(rest) - 1
+					continue
+				}
 				j++
 			}
 			b.WriteByte(text[j])

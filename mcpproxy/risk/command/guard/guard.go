@@ -143,11 +143,13 @@ func stealsCredentials(name string, args []shell.Field) bool {
 			return len(args) > 0 || tool != "mimikatz" // also where a shell dropped the backslashes of a path
 		}
 	}
-	switch strings.TrimPrefix(strings.TrimSuffix(name, path.Ext(name)), "impacket-") {
-	case "mimikatz", "pypykatz", "lazagne", "unshadow", "john", "hashcat", "hydra", "medusa", "patator", "kerbrute", "rubeus", "responder", "secretsdump", "getnpusers", "getuserspns", "ntlmrelayx",
-		"crackmapexec", "cme", "netexec", "nxc", "sharphound", "bloodhound-python", "mimipenguin", "truffledump", "bloodhound", "gettgt", "getst", "ticketer", "gettgtpkinit", "getnthash", "lsassy", "targetedkerberoast",
-		"certipy", "petitpotam", "dementor", "printerbug", "mitm6", "safetykatz", "sharpdump", "snaffler", "winpeas", "linpeas", "pywhisker", "donpapi", "masky", "dploot":
+	base := strings.TrimPrefix(strings.TrimSuffix(name, path.Ext(name)), "impacket-")
+	if shell.In(base, "mimikatz pypykatz lazagne unshadow john hashcat hydra medusa patator kerbrute rubeus responder secretsdump getnpusers getuserspns ntlmrelayx crackmapexec cme netexec nxc "+
+		"sharphound bloodhound-python mimipenguin truffledump bloodhound gettgt getst ticketer gettgtpkinit getnthash lsassy targetedkerberoast certipy petitpotam dementor "+
+		"printerbug mitm6 safetykatz sharpdump snaffler winpeas linpeas pywhisker donpapi masky dploot") {
 		return len(args) > 0
+	}
+	switch base {
 	case "reg":
 		hive := strings.ToLower(shell.Join(args[min(1, len(args)):]))
 		if strings.EqualFold(verb(args, 0), "query") && shell.HasAny(hive, "/f pass", "/f pwd", "/v defaultpassword", "/v password") {

@@ -11,9 +11,9 @@ import (
 // turnsOff reports whether a command turns off what records or prevents: logs, the
 // audit, a firewall, a scanner, mandatory access control, the check of certificates.
 func turnsOff(name string, args []shell.Field) bool {
-	has := func(words ...string) bool {
+	has := func(words string) bool {
 		for _, a := range args {
-			if shell.OneOf(strings.ToLower(a.Text), words...) {
+			if shell.In(strings.ToLower(a.Text), words) {
 				return true
 			}
 		}
@@ -30,15 +30,15 @@ func turnsOff(name string, args []shell.Field) bool {
 	first := strings.ToLower(verb(args, 0))
 	switch strings.ToLower(name) {
 	case "systemctl", "service", "rc-service", "initctl", "sv", "launchctl", "sc", "net", "net1", "supervisorctl":
-		return has("stop", "disable", "mask", "kill", "unload", "bootout", "remove", "delete", "disabled", "start=disabled", "down") && protector()
+		return has("stop disable mask kill unload bootout remove delete disabled start=disabled down") && protector()
 	case "rc-update", "update-rc.d", "chkconfig":
-		return has("del", "remove", "disable", "off") && protector()
+		return has("del remove disable off") && protector()
 	case "kill", "pkill", "killall", "taskkill", "stop-service", "stop-process":
-		return !has("-0", "-l", "--list") && protector()
+		return !has("-0 -l --list") && protector()
 	case "apt", "apt-get", "dnf", "yum", "zypper", "pacman", "apk", "rpm", "dpkg", "brew", "snap", "choco", "winget":
-		return has("remove", "purge", "erase", "del", "uninstall", "-e", "-r", "-rns", "-rs", "--purge", "--remove") && protector()
+		return has("remove purge erase del uninstall -e -r -rns -rs --purge --remove") && protector()
 	case "setenforce":
-		return shell.OneOf(first, "0", "permissive")
+		return shell.In(first, "0 permissive")
 	case "aa-teardown", "aa-disable", "aa-complain":
 		return true
 	case "auditctl":
@@ -49,14 +49,14 @@ func turnsOff(name string, args []shell.Field) bool {
 		}
 		return has("-d") && !has("-l") || follows(args, "-e", "0")
 	case "ufw":
-		if first == "allow" && has("any") && !has("port", "proto", "to") {
+		if first == "allow" && has("any") && !has("port proto to") {
 			return true
 		}
-		return shell.OneOf(first, "disable", "reset") || first == "default" && has("allow") && !has("outgoing") || first == "logging" && has("off")
+		return shell.In(first, "disable reset") || first == "default" && has("allow") && !has("outgoing") || first == "logging" && has("off")
 	case "firewall-cmd":
 		return has("--set-default-zone=trusted") || follows(args, "--set-default-zone", "trusted")
 	case "iptables", "ip6tables":
-		return follows(args, "-P", "ACCEPT") || has("-f", "--flush") && !has("-t")
+		return follows(args, "-P", "ACCEPT") || has("-f --flush") && !has("-t")
 	case "nft":
 		return has("flush") && has("ruleset")
 	case "chattr":
@@ -68,11 +68,11 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "pfctl":
 		return has("-d")
 	case "netsh":
-		return has("off") && has("advfirewall", "firewall") || has("opmode") && has("disable", "mode=disable")
+		return has("off") && has("advfirewall firewall") || has("opmode") && has("disable mode=disable")
 	case "log":
-		return first == "erase" || first == "config" && has("level:off", "persist:off")
+		return first == "erase" || first == "config" && has("level:off persist:off")
 	case "xattr":
-		return has("com.apple.quarantine") && !has("-p", "-l", "-w") || has("-c", "-cr", "-rc")
+		return has("com.apple.quarantine") && !has("-p -l -w") || has("-c -cr -rc")
 	case "security":
 		return first == "add-trusted-cert" || first == "authorizationdb" && has("write")
 	case "trust":
@@ -84,7 +84,7 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "set-psreadlineoption":
 		return has("savenothing") || has("-addtohistoryhandler")
 	case "certutil":
-		return has("-addstore", "/addstore") && has("root", "ca", "authroot", "trustedpublisher")
+		return has("-addstore /addstore") && has("root ca authroot trustedpublisher")
 	case "import-certificate":
 		return strings.Contains(strings.ToLower(shell.Join(args)), "root")
 	case "unblock-file":
@@ -92,7 +92,7 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "mpcmdrun":
 		return has("-removedefinitions")
 	case "sysmon", "sysmon64":
-		return has("-u", "/u")
+		return has("-u /u")
 	case "defaults":
 		text := strings.ToLower(shell.Join(args))
 		return first == "write" && (shell.HasAny(text, "com.apple.alf globalstate -int 0", "com.apple.alf globalstate 0") ||
@@ -100,19 +100,19 @@ func turnsOff(name string, args []shell.Field) bool {
 	case "csrutil", "fdesetup":
 		return has("disable")
 	case "spctl":
-		return has("--master-disable", "--global-disable")
+		return has("--master-disable --global-disable")
 	case "falconctl", "mdatp", "sentinelctl", "wazuh-control", "ossec-control", "osqueryctl", "santactl", "jamf":
-		return has("uninstall", "unload", "stop", "disable", "disabled", "-d", "removeframework", "kill", "unprotect", "passive-mode")
+		return has("uninstall unload stop disable disabled -d removeframework kill unprotect passive-mode")
 	case "auditpol":
-		return has("/clear", "/success:disable", "/failure:disable", "/remove")
+		return has("/clear /success:disable /failure:disable /remove")
 	case "set-netfirewallprofile":
-		return has("-enabled") && has("false", "$false", "0") || has("-enabled:false")
+		return has("-enabled") && has("false $false 0") || has("-enabled:false")
 	case "wevtutil":
-		return shell.OneOf(first, "sl", "set-log") && has("/e:false", "/enabled:false")
+		return shell.In(first, "sl set-log") && has("/e:false /enabled:false")
 	case "bcdedit":
-		return has("testsigning", "nointegritychecks") && has("on") || has("nointegritychecks")
+		return has("testsigning nointegritychecks") && has("on") || has("nointegritychecks")
 	case "reg":
-		return first == "add" && has("disableantispyware", "disablerealtimemonitoring", "enablelua", "disabletaskmgr")
+		return first == "add" && has("disableantispyware disablerealtimemonitoring enablelua disabletaskmgr")
 	case "grubby":
 		for _, a := range args {
 			if shell.HasAny(a.Text, "selinux=0", "enforcing=0", "apparmor=0", "audit=0", "mitigations=off") {
@@ -131,7 +131,7 @@ func turnsOff(name string, args []shell.Field) bool {
 			}
 		}
 	case "git":
-		return has("http.sslverify") && has("false", "0") && has("config") || has("http.sslverify=false")
+		return has("http.sslverify") && has("false 0") && has("config") || has("http.sslverify=false")
 	case "npm", "yarn", "pnpm":
 		return first == "config" && (has("strict-ssl") && has("false") || has("strict-ssl=false"))
 	case "gh":
@@ -140,7 +140,7 @@ func turnsOff(name string, args []shell.Field) bool {
 		switch first {
 		case "cloudtrail", "guardduty", "configservice", "securityhub", "macie2", "inspector2", "iam", "detective", "wafv2", "logs":
 			v := verb(args, 1)
-			return shell.HasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && has("--no-enable") || v == "update-trail" && has("--no-enable-log-file-validation", "--no-is-multi-region-trail", "--no-include-global-service-events") || v == "put-event-selectors" ||
+			return shell.HasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && has("--no-enable") || v == "update-trail" && has("--no-enable-log-file-validation --no-is-multi-region-trail --no-include-global-service-events") || v == "put-event-selectors" ||
 				v == "delete-trail" || v == "delete-detector" || v == "delete-flow-logs" || v == "delete-log-group"
 		case "ec2":
 			return verb(args, 1) == "delete-flow-logs"

@@ -16,7 +16,13 @@ func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	compose := strings.HasSuffix(name, "compose")
 	if len(args) > 0 && args[0].Text == "compose" {
 		compose = true
-		args = shell.AfterOptions(args[1:], "fp", containerValues)
+		rest := shell.AfterOptions(args[1:], "fp", containerValues)
+		for _, a := range args[1 : len(args)-len(rest)] {
+			if a.Text == "--dry-run" {
+				return
+			}
+		}
+		args = rest
 	}
 	if len(args) == 0 {
 		return
@@ -78,8 +84,10 @@ func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 			s.Add(detector.Kill)
 		}
 	case "down":
-		if compose && (p.Has("v", "volumes", "rmi") || p.Has("remove-orphans")) && !p.Dry("dry-run") {
-			s.Add(detector.Teardown)
+		for _, a := range args {
+			if compose && shell.In(strings.TrimSuffix(a.Text, "=true"), "-v --volumes --rmi --remove-orphans") && !p.Dry("dry-run") || strings.HasPrefix(a.Text, "--rmi=") {
+				s.Add(detector.Teardown)
+			}
 		}
 	case "leave", "reset":
 		if group == "swarm" || group == "system" || group == "machine" {

@@ -169,6 +169,8 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		if _, last, _ := strings.Cut(module.Text, "builtin."); module.Text == "reboot" || last == "reboot" {
 			s.Add(detector.Shutdown)
 		}
+	case "rustup", "pyenv", "nvm", "fnm", "asdf", "volta", "flox", "tlmgr", "rbenv", "nodenv":
+		bad = does(p.Args, "uninstall remove")
 	case "npm", "cargo", "gem", "twine", "pnpm", "yarn":
 		bad = shell.OneOf(p.Arg(0), "unpublish", "yank") && !p.Dry("dry-run", "undo")
 		// What belongs to a project comes back with its lock file.
