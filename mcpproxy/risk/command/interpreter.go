@@ -135,7 +135,7 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
-		case shell.OneOf(a.Text, "--version", "--help", "-V", "-h"):
+		case shell.In(a.Text, "--version --help -V -h"), len(args) == 1 && (a.Text == "-v" && language != "python" || name == "php" && shell.In(a.Text, "-i -m --ini")):
 			return
 		case shell.OneOf(a.Text, "eval", "--eval", "--print", "--command") || strings.HasPrefix(a.Text, "--eval=") || strings.HasPrefix(a.Text, "--print="):
 			if _, text, ok := strings.Cut(a.Text, "="); ok {
