@@ -316,7 +316,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 			s.Add(detector.SQLUnfiltered)
 		}
 	case "DROP", "drop", "Drop", "DELETE", "TRUNCATE", "UPDATE", "ALTER", "GRANT", "delete", "update", "alter", "grant":
-		code.SQL(s.Shell, name+" "+shell.Join(args))
+		code.Typed(s.Shell, name, shell.Join(args))
 	default:
 		if verb, ok := strings.CutPrefix(name, "git-"); ok {
 			s.gitVerb(verb, args, false)

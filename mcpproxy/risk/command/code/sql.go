@@ -29,6 +29,20 @@ func IsSQL(line string) bool {
 	return false
 }
 
+// Typed judges a command whose name is a verb of SQL. Where it is not in capitals it may be
+// the first word of a sentence: "delete all the logs", "Drop the old name".
+func Typed(s *shell.Shell, verb, rest string) {
+	object, _, _ := strings.Cut(strings.ToLower(rest), " ")
+	lower := strings.ToLower(verb)
+	if verb == lower || verb != strings.ToUpper(verb) {
+		if lower == "delete" && object != "from" || lower == "drop" && !shell.In(object, "table database schema view index user role login owned sequence function procedure trigger type domain column keyspace tablespace materialized "+
+			"extension server policy publication subscription aggregate cast collation constraint operator rule statistics temporary foreign event snapshot cluster warehouse catalog dictionary") {
+			return
+		}
+	}
+	SQL(s, verb+" "+rest)
+}
+
 // SQL judges statements of SQL: those that drop or empty something, and those
 // that delete or change all rows.
 func SQL(s *shell.Shell, text string) {
