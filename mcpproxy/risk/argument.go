@@ -94,7 +94,9 @@ func argumentOf(name []byte) (arg argument) {
 	case "path", "paths", "file", "files", "filename", "filenames", "directory", "directories", "dir", "dirs", "folder", "folders",
 		"cwd", "workdir", "filepath", "dirname":
 		return pathname
-	case "source", "destination", "src", "dest", "dst", "target", "from", "to", "base", "root", "location", "output", "input_file",
+	case "source":
+		return maybePath | typed
+	case "destination", "src", "dest", "dst", "target", "from", "to", "base", "root", "location", "output", "input_file",
 		"save_to", "where", "old", "new", "attachment", "attachments":
 		return maybePath
 	case "uri", "uris", "url", "urls", "endpoint", "host", "hostname", "hosts", "base_url", "baseurl", "href", "webhook", "origin",
@@ -112,7 +114,7 @@ func argumentOf(name []byte) (arg argument) {
 		return commandLine | statement
 	case "argv":
 		return commandLine | operands
-	case "text", "input", "content", "contents", "data", "stdin", "query", "statement", "lines", "expression":
+	case "text", "input", "content", "contents", "data", "stdin", "query", "statement", "lines", "expression", "snippet", "run":
 		return typed
 	}
 	// The last word of a longer name: outputPath, base-url, shell_command.

@@ -129,7 +129,7 @@ func (s rules) ftp(text string) {
 		}
 		verb, rest, _ := strings.Cut(line, " ")
 		switch strings.ToLower(verb) {
-		case "rm", "delete", "mdelete", "mrm", "glob", "rmdir", "del", "deltree":
+		case "rm", "dele", "rmd", "-dele", "-rmd", "delete", "mdelete", "mrm", "glob", "rmdir", "del", "deltree":
 			if verb != "glob" || strings.HasPrefix(strings.TrimSpace(rest), "rm") {
 				s.Add(detector.ForcedDelete)
 			}
@@ -224,7 +224,7 @@ func (s rules) curl(args []shell.Field, in shell.Stream) {
 			name = a.Text[2:]
 			if n, v, ok := strings.Cut(name, "="); ok {
 				name, value = n, shell.Field{Text: v, Unknown: a.Unknown, From: a.From}
-			} else if i+1 < len(args) && shell.Listed("data data-ascii data-binary data-raw data-urlencode form form-string url-query upload-file request output header user url config cookie cookie-jar user-agent referer max-time connect-timeout retry json proxy cacert cert key write-out", name) {
+			} else if i+1 < len(args) && shell.Listed("quote data data-ascii data-binary data-raw data-urlencode form form-string url-query upload-file request output header user url config cookie cookie-jar user-agent referer max-time connect-timeout retry json proxy cacert cert key write-out", name) {
 				i++
 				value = args[i]
 			}
@@ -269,6 +269,8 @@ func (s rules) curl(args []shell.Field, in shell.Stream) {
 			if file, ok := strings.CutPrefix(value.Text, "@"); ok && !strings.Contains(strings.ToLower(path.Base(file)), "header") {
 				s.Add(detector.Exfiltration) // each of its lines
 			}
+		case "Q", "quote":
+			s.ftp(value.Text)
 		case "X", "request":
 			method = value
 		case "o", "output":

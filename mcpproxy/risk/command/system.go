@@ -169,7 +169,7 @@ func (s rules) devices(name string, p *shell.Flags) {
 func (s rules) chmod(args []shell.Field) {
 	recursive := false
 	mode, paths := "", args[:0:0]
-	for i, a := range args {
+	for _, a := range args {
 		switch {
 		case a.Text == "--":
 		case strings.HasPrefix(a.Text, "--"):
@@ -179,7 +179,6 @@ func (s rules) chmod(args []shell.Field) {
 			}
 		case mode == "" && (len(a.Text) < 2 || a.Text[0] != '-' || strings.Trim(a.Text, "-rwxXst,+=ugoa") == "" && !strings.Contains(a.Text, "R")):
 			mode = a.Text
-			_ = i
 		case len(a.Text) > 1 && a.Text[0] == '-':
 			recursive = recursive || strings.Contains(a.Text, "R")
 		default:

@@ -190,7 +190,7 @@ func redis(s *shell.Shell, p *shell.Flags) {
 			}
 			continue
 		}
-		if strings.Contains(strings.ToUpper(a.Text), "FLUSHALL") {
+		if shell.HasAny(strings.ToUpper(a.Text), "FLUSHALL", "FLUSHDB") {
 			s.Add(detector.SQLUnfiltered)
 		}
 		if i == 0 {

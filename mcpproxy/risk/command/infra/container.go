@@ -119,7 +119,7 @@ func Kubectl(s *shell.Shell, args []shell.Field, in shell.Stream) {
 		}
 	}
 	dry := false
-	for i, n := range p.Names {
+	for _, n := range p.Names {
 		if n != "dry-run" {
 			continue
 		}
@@ -127,7 +127,6 @@ func Kubectl(s *shell.Shell, args []shell.Field, in shell.Stream) {
 		if v, ok := p.Value("dry-run"); ok && shell.OneOf(v.Text, "none", "false") {
 			dry = false
 		}
-		_ = i
 	}
 	switch verb {
 	case "exec", "run", "debug", "rsh":

@@ -223,7 +223,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 // is behind it is a name.
 func asks(verb string) bool {
 	first, _, _ := strings.Cut(verb, "-")
-	return shell.In(first, "list get describe show") || shell.In(verb, "ls read search help find info view status logs explain create add new init generate")
+	return shell.In(first, "list get describe show") || shell.In(verb, "ls read search help find info view status logs history explain create add new init generate")
 }
 
 // does reports whether one of the operands is one of the verbs.
