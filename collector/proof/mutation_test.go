@@ -138,6 +138,53 @@ func TestMutations(t *testing.T) {
 	}
 }
 
+// TestPlantedRows stores copies of a row where a question by time or by the session's id
+// may not look. The row beside them is in another session, whose records are all found too.
+func TestPlantedRows(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-72*time.Hour).Truncate(time.Second))
+	var rows []ingest.Row
+	var last *evidencetest.Session
+	for range 3 {
+		last = h.Session(evidencetest.Plan{Calls: 25})
+		for _, line := range last.Lines {
+			f.offset++
+			rows = append(rows, ingesttest.RowOf(t, append(bytes.Clone(line), '\n'), ingest.Source{Topic: "t", Offset: f.offset}))
+		}
+	}
+	f.insert(time.Now().Add(-time.Hour), rows...)
+	want := func(what string, exit int, states map[string]verify.State) {
+		t.Helper()
+		for _, sizes := range []proof.Sizes{{}, {Rows: 3, Sessions: 1, Page: 1}} {
+			src := proof.NewSource(db)
+			src.Sizes = sizes
+			checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: time.Now()})
+			if err := src.Check(t.Context(), proof.Check{Now: time.Now()}, checker); err != nil {
+				t.Fatal(err)
+			}
+			r := checker.Finish()
+			got := map[string]verify.State{}
+			for _, one := range r.Results {
+				if one.State != verify.OK {
+					got[one.SessionID] = one.State
+				}
+			}
+			if diff := cmp.Diff(states, got); r.Exit != exit || diff != "" || r.Hosts[len(r.Hosts)-1].Records != int64(len(rows)) {
+				t.Errorf("%s, sizes %+v: exit %d, want %d, hosts %+v, states (-want +got):\n%s", what, sizes, r.Exit, exit, r.Hosts, diff)
+			}
+		}
+	}
+	want("untouched", verify.ExitVerified, map[string]verify.State{})
+	for _, year := range []int{1900, 1969, 2110, 2260} {
+		f.exec(fmt.Sprintf("INSERT INTO audit.events SELECT * REPLACE(toDateTime64('%d-01-01 00:00:00', 6, 'UTC') AS ts, 'eve' AS user) FROM audit.events WHERE session_id = '%s' AND seq = 7", year, last.ID))
+		want(fmt.Sprint("a row of ", year), verify.ExitTampered, map[string]verify.State{last.ID: verify.Tampered})
+		f.exec("DELETE FROM audit.events WHERE user = 'eve'")
+	}
+	f.exec("INSERT INTO audit.events SELECT * REPLACE('' AS session_id, generateUUIDv4() AS record_id) FROM audit.events WHERE seq = 7 LIMIT 1")
+	want("a row of no session", verify.ExitTampered, map[string]verify.State{"": verify.Tampered})
+}
+
 // TestLeafWithoutReason deletes records and keeps their leaves, as retention and an
 // erasure do and as an attacker who can write the tables could: without a reason in
 // them, they are deleted.

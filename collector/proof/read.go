@@ -80,11 +80,10 @@ func (s *Source) read(ctx context.Context, sessions []Session, part span, do fun
 	}
 	in, from, leavesFrom := strings.Join(ids, ", "), part.ofEvents(), part.ofLeaves()
 	for {
-		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${leaves_from}", leavesFrom, "${columns}", s.typed.SQL(),
-			"${first}", fmt.Sprint(first.UnixMicro()), "${last}", fmt.Sprint(last.UnixMicro()), "${limit}", fmt.Sprint(limit)).Replace(`
+		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${leaves_from}", leavesFrom, "${columns}", s.typed.SQL(), "${between}", between(first, last), "${limit}", fmt.Sprint(limit)).Replace(`
 SELECT session_id, seq, here, raw, hash, kept, arrived FROM (
     SELECT session_id, seq, true AS here, raw, ${columns} AS hash, '' AS kept, toUnixTimestamp64Milli(ingested_at) AS arrived FROM ${database}.events
-    WHERE session_id IN (${in}) AND ts >= fromUnixTimestamp64Micro(${first}, 'UTC') AND ts <= fromUnixTimestamp64Micro(${last}, 'UTC')${from}
+    WHERE session_id IN (${in})${between}${from}
     UNION ALL
     SELECT session_id, seq, false, '', hash, evidence, 0 FROM ${database}.leaves FINAL
     WHERE session_id IN (${in})${leaves_from})

@@ -98,7 +98,7 @@ WHERE s.arrived > v.seen AND (
 // them by their records themselves: the table of sessions could lack one.
 func (s *Source) Sessions(ctx context.Context, sel Selection, do func([]Session) error) error {
 	size := s.Sizes.orDefault().Page
-	after := ""
+	after := "true" // a writer of the tables can store a record of session ''
 	for {
 		parts, err := s.parts(ctx, sel, after)
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *Source) Sessions(ctx context.Context, sel Selection, do func([]Session)
 					return err
 				}
 				if full = len(page) >= size; full {
-					after = page[size-1].ID
+					after = "session_id > " + quote(page[size-1].ID)
 				}
 				if len(page) > 0 {
 					if err := do(page); err != nil {
@@ -119,9 +119,10 @@ func (s *Source) Sessions(ctx context.Context, sel Selection, do func([]Session)
 					}
 				}
 			}
-			if after = upto; upto == "" {
+			if upto == "" {
 				return nil
 			}
+			after = "session_id > " + quote(upto)
 		}
 	}
 }
@@ -129,14 +130,15 @@ func (s *Source) Sessions(ctx context.Context, sel Selection, do func([]Session)
 // partsAtOnce is of how many pages the last ids are read together.
 const partsAtOnce = 50
 
-// parts returns the last ids of the next pages, by the table of sessions; the last page
-// of all has "", which is no bound. Without bounds each page would group all the records
-// of the pages after it. Sessions that the table lacks make a page longer.
+// parts returns the last ids of the next pages, of sessions that the condition after holds
+// for, by the table of sessions; the last page of all has "", which is no bound. Without
+// bounds each page would group all the records of the pages after it. Sessions that the
+// table lacks make a page longer.
 func (s *Source) parts(ctx context.Context, sel Selection, after string) (last []string, err error) {
 	if sel.ID != "" || len(sel.IDs) > 0 {
 		return []string{""}, nil
 	}
-	where, size := "session_id > "+quote(after), s.Sizes.orDefault().Page
+	where, size := after, s.Sizes.orDefault().Page
 	if !sel.Since.IsZero() {
 		where += " AND (session_id >= " + quote(firstID(sel.Since)) + " OR last_ingested >= " + millis(sel.Since) + ")"
 	}
@@ -155,9 +157,10 @@ func (s *Source) parts(ctx context.Context, sel Selection, after string) (last [
 	return last, err
 }
 
-// page returns the first sessions after one up to another, "" for no end.
+// page returns the first sessions that the condition after holds for, up to one, "" for no
+// end.
 func (s *Source) page(ctx context.Context, sel Selection, after, upto string) (list []Session, err error) {
-	where := "session_id > " + quote(after)
+	where := after
 	if upto != "" {
 		where += " AND session_id <= " + quote(upto)
 	}
@@ -177,27 +180,28 @@ func (s *Source) page(ctx context.Context, sel Selection, after, upto string) (l
 		// arrived since: it is here all the same.
 		where += " AND (session_id >= " + quote(firstID(sel.Since)) + " OR session_id IN (SELECT session_id FROM ${database}.events WHERE " + within + " AND ingested_at >= " + millis(sel.Since) + "))"
 	}
-	sql := strings.NewReplacer("${where}", where, "${tenants}", fmt.Sprint(mostTenants)).Replace(`
+	sql := strings.NewReplacer("${where}", where, "${tenants}", fmt.Sprint(mostTenants), "${never}", never).Replace(`
 SELECT session_id, max(tenant), groupUniqArrayArray(${tenants})(tenants), max(host), max(user), min(first), max(last), max(ingested), max(ended), sum(n), sum(here) FROM (
-    SELECT session_id, max(tenant) AS tenant, groupUniqArray(${tenants})(events.tenant) AS tenants, max(host) AS host, max(user) AS user, min(ts) AS first, max(ts) AS last,
+    SELECT session_id, max(tenant) AS tenant, groupUniqArray(${tenants})(events.tenant) AS tenants, max(host) AS host, max(user) AS user, min(toUnixTimestamp64Micro(ts)) AS first, max(toUnixTimestamp64Micro(ts)) AS last,
            max(ingested_at) AS ingested, max(kind = 'session_end') AS ended, count() AS n, count() AS here
     FROM ${database}.events WHERE ${where} GROUP BY session_id
     UNION ALL
-    SELECT session_id, max(tenant), groupUniqArray(${tenants})(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
+    SELECT session_id, max(tenant), groupUniqArray(${tenants})(tenant), '', '', ${never}, toInt64(0),
            toDateTime64(0, 3, 'UTC'), 0, count(), 0
     FROM ${database}.leaves WHERE ${where} GROUP BY session_id
     UNION ALL -- a record that came again counts as arrived, but is not kept
-    SELECT session_id, '', groupUniqArray(${tenants})(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
+    SELECT session_id, '', groupUniqArray(${tenants})(tenant), '', '', ${never}, toInt64(0),
            max(last_ingested), 0, 0, 0
     FROM ${database}.session_states WHERE ${where} GROUP BY session_id)
 GROUP BY session_id HAVING sum(n) > 0 ORDER BY session_id LIMIT `) + fmt.Sprint(s.Sizes.orDefault().Page)
 	err = s.query(ctx, "looking for sessions to verify", strings.ReplaceAll(sql, "${database}", s.DB.Name()), func(rows driver.Rows) error {
 		var one Session
 		var ended uint8
-		if err := rows.Scan(&one.ID, &one.Tenant, &one.Tenants, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &one.Rows, &one.Here); err != nil {
+		var first, last int64
+		if err := rows.Scan(&one.ID, &one.Tenant, &one.Tenants, &one.Host, &one.User, &first, &last, &one.Ingested, &ended, &one.Rows, &one.Here); err != nil {
 			return err
 		}
-		one.Ended = ended > 0
+		one.First, one.Last, one.Ended = time.UnixMicro(first), time.UnixMicro(last), ended > 0
 		list = append(list, one)
 		return nil
 	})
@@ -234,6 +238,10 @@ ORDER BY s.at DESC`, "${database}", s.DB.Name())
 	})
 	return erased, err
 }
+
+// never is the first time, in microseconds, of no record. Times are compared as numbers:
+// ClickHouse finds that one before 1970 is the last of all.
+const never = "toInt64(7258118400000000)"
 
 // millis is a time in SQL.
 func millis(t time.Time) string {

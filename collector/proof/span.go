@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -25,19 +26,20 @@ type span struct {
 // spans divides a session into spans of at most so many rows, in order. Of one that is
 // short there is one.
 func (s *Source) spans(ctx context.Context, session string, width uint64) (list []span, err error) {
-	sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${width}", fmt.Sprint(width)).Replace(`
+	sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${width}", fmt.Sprint(width), "${never}", never).Replace(`
 SELECT intDiv(seq, ${width}) AS part, count(), groupBitmap(seq), min(first), max(last) FROM (
-    SELECT seq, ts AS first, ts AS last FROM ${database}.events WHERE session_id = ${session}
+    SELECT seq, toUnixTimestamp64Micro(ts) AS first, toUnixTimestamp64Micro(ts) AS last FROM ${database}.events WHERE session_id = ${session}
     UNION ALL
-    SELECT seq, toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC') FROM ${database}.leaves WHERE session_id = ${session})
+    SELECT seq, ${never}, toInt64(0) FROM ${database}.leaves WHERE session_id = ${session})
 GROUP BY part ORDER BY part`)
 	var rows uint64 // of the last span
 	err = s.query(ctx, "dividing a session", sql, func(r driver.Rows) error {
 		var part, n, numbers uint64
-		next := span{}
-		if err := r.Scan(&part, &n, &numbers, &next.first, &next.last); err != nil {
+		var first, last int64
+		if err := r.Scan(&part, &n, &numbers, &first, &last); err != nil {
 			return err
 		}
+		next := span{first: time.UnixMicro(first), last: time.UnixMicro(last)}
 		next.to = part*width + width // of the highest numbers too small, but the last span has no end
 		if i := len(list) - 1; i >= 0 {
 			next.from = list[i].to
@@ -65,7 +67,17 @@ func (p span) ofEvents() string {
 	if p.last.IsZero() {
 		return p.ofLeaves()
 	}
-	return p.ofLeaves() + fmt.Sprintf(" AND ts >= fromUnixTimestamp64Micro(%d, 'UTC') AND ts <= fromUnixTimestamp64Micro(%d, 'UTC')", p.first.UnixMicro(), p.last.UnixMicro())
+	return p.ofLeaves() + between(p.first, p.last)
+}
+
+// between returns the condition for records of a time. Their index has the hour in 32 bits,
+// which is another one before 1970 and after 2106: who writes a row with such a time would
+// have it passed over.
+func between(first, last time.Time) string {
+	if first.Unix() < 0 || last.Unix() > math.MaxUint32 {
+		return ""
+	}
+	return fmt.Sprintf(" AND ts >= fromUnixTimestamp64Micro(%d, 'UTC') AND ts <= fromUnixTimestamp64Micro(%d, 'UTC')", first.UnixMicro(), last.UnixMicro())
 }
 
 // ofLeaves returns the condition for its leaves, which have no time.
