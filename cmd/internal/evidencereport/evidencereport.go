@@ -85,6 +85,9 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 			l.PutSafe(terminal.Plain, fmt.Sprintf("   removed %d", h.Removed))
 		}
 		l.PutSafe(terminal.Plain, fmt.Sprintf("   checkpoints %d", h.Checkpoints))
+		if h.Recovered > 0 {
+			l.PutSafe(terminal.Plain, fmt.Sprintf("   recovered %d", h.Recovered))
+		}
 		if h.Begins > 0 {
 			l.PutSafe(terminal.Plain, fmt.Sprintf("   begins with host_seq %d", h.Begins))
 		}
@@ -157,17 +160,18 @@ func (p Printer) session(r *verify.Result) (out []byte) {
 
 // Totals are the last object in JSON.
 type Totals struct {
-	Hosts    []verify.Host  `json:"hosts"`
-	Sessions int64          `json:"sessions"` // that are here; States has missing ones too
-	Records  int64          `json:"records"`
-	Verified int64          `json:"verified"`
-	Removed  int64          `json:"removed,omitempty"` // of which only the hash is here
-	States   map[string]int `json:"states"`
-	Findings map[string]int `json:"findings"`
-	Unknown  []string       `json:"unknown_keys,omitempty"`
-	Log      *Log           `json:"log,omitempty"`
-	Note     string         `json:"note,omitempty"`
-	Exit     int            `json:"exit"`
+	Hosts     []verify.Host  `json:"hosts"`
+	Sessions  int64          `json:"sessions"` // that are here; States has missing ones too
+	Records   int64          `json:"records"`
+	Verified  int64          `json:"verified"`
+	Recovered int64          `json:"recovered,omitempty"` // by the key of their host alone
+	Removed   int64          `json:"removed,omitempty"`   // of which only the hash is here
+	States    map[string]int `json:"states"`
+	Findings  map[string]int `json:"findings"`
+	Unknown   []string       `json:"unknown_keys,omitempty"`
+	Log       *Log           `json:"log,omitempty"`
+	Note      string         `json:"note,omitempty"`
+	Exit      int            `json:"exit"`
 }
 
 // JSON prints an object for each session, which object makes of its result, and
@@ -191,6 +195,7 @@ func (p Printer) JSON(r verify.Report, log *Log, note string, exit int, object f
 	}
 	for _, h := range r.Hosts {
 		t.Sessions += h.Sessions
+		t.Recovered += h.Recovered
 		t.Removed += h.Removed // of sessions of which no record is here too
 		if h.Key != "" && !h.Trusted && h.Sessions > 0 {
 			t.Unknown = append(t.Unknown, h.Key)

@@ -21,7 +21,7 @@ func TestText(t *testing.T) {
 	r := verify.Report{
 		Hosts: []verify.Host{{Name: "build-7", Key: "auditproxy/build-7+0+k", Trusted: true, Sessions: 1204, Records: 88310, Checkpoints: 1931},
 			{Name: "build-8", Key: "auditproxy/build-8+1+k", Sessions: 2, Records: 9, Checkpoints: 3},
-			{Name: "build-7", Key: "auditproxy/build-8+1+k", Trusted: true, Sessions: 1, Records: 5, Checkpoints: 1, Begins: 4}},
+			{Name: "build-7", Key: "auditproxy/build-8+1+k", Trusted: true, Sessions: 1, Records: 5, Checkpoints: 1, Recovered: 2, Begins: 4}},
 		Results: []verify.Result{
 			{SessionID: "s0", State: verify.OK},
 			{SessionID: "s1", State: verify.Tampered, Findings: []verify.Finding{{What: verify.Edited, Seq: 117, To: 117,
@@ -40,7 +40,7 @@ func TestText(t *testing.T) {
 	pad := strings.Repeat(" ", 34)
 	want := `host build-7   key auditproxy/build-7+0   sessions 1204   records 88310   checkpoints 1931   log size 40211, 2 of 3 witnesses
 host build-8   sessions 2   records 9   checkpoints 3   log size 40211, 2 of 3 witnesses
-host build-7   key auditproxy/build-8+1   sessions 1   records 5   checkpoints 1   begins with host_seq 4   log size 40211, 2 of 3 witnesses
+host build-7   key auditproxy/build-8+1   sessions 1   records 5   checkpoints 1   recovered 2   begins with host_seq 4   log size 40211, 2 of 3 witnesses
 tampered    s1` + pad + `  seq 117 edited between checkpoints 115 and 371: pipe\x1b_pane, 2026-11-20 09:14:03
 tampered    s1` + pad + `  and 2 more
 tampered    host_seq 4411 is missing between s1 and s3
@@ -62,7 +62,7 @@ exit 1
 	for i, want := range map[int]string{
 		0: `{"session_id":"s0","state":"ok","records":0,"verified":0,"findings":[]}`,
 		3: `{"session_id":"s3","state":"incomplete","records":0,"verified":0,"findings":[],"note":"running, verified through 812 of 831"}`,
-		6: `{"hosts":[{"host":"build-7","key":"auditproxy/build-7+0+k","trusted":true,"sessions":1204,"records":88310,"verified":0,"checkpoints":1931},{"host":"build-8","key":"auditproxy/build-8+1+k","trusted":false,"sessions":2,"records":9,"verified":0,"checkpoints":3},{"host":"build-7","key":"auditproxy/build-8+1+k","trusted":true,"sessions":1,"records":5,"verified":0,"checkpoints":1,"begins_with":4}],"sessions":1207,"records":0,"verified":0,"states":{"incomplete":1,"ok":1,"tampered":2,"unknown_key":1,"unsigned":1},"findings":{"edited":1,"missing_session":1},"unknown_keys":["auditproxy/build-8+1+k"],"note":"a part","exit":1}`,
+		6: `{"hosts":[{"host":"build-7","key":"auditproxy/build-7+0+k","trusted":true,"sessions":1204,"records":88310,"verified":0,"checkpoints":1931},{"host":"build-8","key":"auditproxy/build-8+1+k","trusted":false,"sessions":2,"records":9,"verified":0,"checkpoints":3},{"host":"build-7","key":"auditproxy/build-8+1+k","trusted":true,"sessions":1,"records":5,"verified":0,"recovered":2,"checkpoints":1,"begins_with":4}],"sessions":1207,"records":0,"verified":0,"recovered":2,"states":{"incomplete":1,"ok":1,"tampered":2,"unknown_key":1,"unsigned":1},"findings":{"edited":1,"missing_session":1},"unknown_keys":["auditproxy/build-8+1+k"],"note":"a part","exit":1}`,
 	} {
 		if len(lines) != 7 || lines[i] != want {
 			t.Errorf("line %d of JSON is\n%s\nwant\n%s", i, lines[i], want)

@@ -18,7 +18,7 @@ func (s *Session) compare(k known, root evidence.Hash) {
 	case k.Root != root:
 		text = fmt.Sprintf("the first %d records are others than those of the checkpoint from %s", k.Size, k.from)
 	default:
-		s.trust(k.Size, -1)
+		s.trust(k.Size, -1, !s.signedByKey(k.signed))
 		if k.Record != (evidence.Hash{}) {
 			s.pinned = append(s.pinned, k)
 		}
@@ -31,12 +31,12 @@ func (s *Session) compare(k known, root evidence.Hash) {
 // signedByUs reports whether the session's key or its host's has signed a
 // checkpoint of the session.
 func (s *Session) signedByUs(signed []byte) bool {
-	for _, b := range s.starts {
-		if b.signed(b.key, signed) || b.signed(b.host, signed) {
-			return true
-		}
-	}
-	return false
+	return s.signedByKey(signed) || slices.ContainsFunc(s.starts, func(b start) bool { return b.signed(b.host, signed) })
+}
+
+// signedByKey reports whether the session's key has.
+func (s *Session) signedByKey(signed []byte) bool {
+	return slices.ContainsFunc(s.starts, func(b start) bool { return b.signed(b.key, signed) })
 }
 
 // pin compares the next record with the checkpoints that were signed in it: of the

@@ -91,3 +91,41 @@ func TestPinnedRows(t *testing.T) {
 		})
 	}
 }
+
+// TestRecovered counts the records that only the host's key has signed. Who has that key
+// can cut off the end of a session, and write another one as recovery would.
+func TestRecovered(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	ended, died := h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Recovered})
+	for what, test := range map[string]struct {
+		s         *evidencetest.Session
+		recovered int64
+	}{
+		"ended":                            {ended, 0},
+		"running":                          {h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Running}), 0},
+		"died":                             {died, 9}, // 5 calls after the checkpoint, 2 open ones, the end and its signature
+		"cut off after session_start":      {ended.RecoverAt(1), 5},
+		"cut off within":                   {ended.RecoverAt(15), 7}, // the second checkpoint is seq 22
+		"cut off after the own signature":  {ended.RecoverAt(23), 4},
+		"cut off before the own signature": {ended.RecoverAt(22), 14},
+	} {
+		r := check(verify.Config{Hosts: []string{h.Key}}, []*evidencetest.Session{test.s})
+		if one := r.Results[0]; r.Exit != verify.ExitVerified || one.Recovered != test.recovered || r.Hosts[0].Recovered != test.recovered {
+			t.Errorf("%s: exit %d, %+v of %+v, want %d recovered", what, r.Exit, one, r.Hosts, test.recovered)
+		}
+	}
+	own := ended.Checkpoints()
+	for _, kept := range own[1:] { // without the first one, from which on it was written again
+		cfg := verify.Config{Hosts: []string{h.Key}, Checkpoints: []verify.Checkpoint{{Signed: kept, From: "elsewhere"}}}
+		if r := check(cfg, []*evidencetest.Session{ended.RecoverAt(15)}); r.Exit != verify.ExitTampered {
+			t.Errorf("with a checkpoint from elsewhere: %+v", r)
+		}
+	}
+	cfg := verify.Config{Hosts: []string{h.Key}, Checkpoints: []verify.Checkpoint{{Signed: own[len(own)-1], From: "elsewhere"}}}
+	if r := check(cfg, []*evidencetest.Session{ended}); r.Results[0].Recovered != 0 {
+		t.Errorf("the whole session, with a checkpoint from elsewhere: %+v", r)
+	}
+	if r := check(verify.Config{}, []*evidencetest.Session{died}); r.Results[0].Recovered != 0 {
+		t.Errorf("by an unknown host: %+v", r)
+	}
+}

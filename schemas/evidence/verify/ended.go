@@ -18,9 +18,9 @@ type ended struct {
 	previous sessionID
 	leafOf   evidence.Hash // that previous must begin with
 
-	records, checkpoints int64
-	begins               uint64
-	roots                []evidence.Hash
+	records, own, checkpoints int64
+	begins                    uint64
+	roots                     []evidence.Hash
 
 	session *Session // nil: it is verified to its end, if the host is trusted
 }
@@ -30,7 +30,7 @@ type hostKey struct{ name, key string }
 
 // keep returns what is to be kept of a session. one returns one copy of equal hosts.
 func keep(s *Session, one func(hostKey) *hostKey) *ended {
-	e := &ended{id: packID(s.id), session: s, records: s.records, checkpoints: s.checkpoints, roots: s.roots}
+	e := &ended{id: packID(s.id), session: s, records: s.records, own: s.own, checkpoints: s.checkpoints, roots: s.roots}
 	b := s.start()
 	if b == nil || b.err != nil {
 		return e
@@ -56,7 +56,7 @@ func (e *ended) full() *Session {
 		b.evidence.Previous = &evidence.Previous{SessionID: e.previous.String(), Leaf: e.leafOf}
 	}
 	return &Session{id: e.id.String(), starts: []start{b}, signer: -1, kept: -1, endSeq: -1,
-		records: e.records, provedRecords: e.records, checkpoints: e.checkpoints, begins: e.begins, roots: e.roots}
+		records: e.records, provedRecords: e.records, own: e.own, checkpoints: e.checkpoints, begins: e.begins, roots: e.roots}
 }
 
 // find adds a finding.

@@ -18,6 +18,7 @@ func (s *Session) result(trusted map[string]bool) Result {
 	b := s.start()
 	if b != nil && b.err == nil && trusted[b.evidence.HostKey] {
 		r.Verified = s.verified()
+		r.Recovered = r.Verified - s.own
 	}
 	through := fmt.Sprintf("verified through %d of %d", r.Verified, r.Records)
 	switch {
@@ -53,14 +54,6 @@ func (s *Session) result(trusted map[string]bool) Result {
 		r.Verified = max(0, r.Verified-int64(len(s.short))-s.moreShort) // what these say is not here
 	}
 	return r
-}
-
-// verified is how many records are, if the host is trusted.
-func (s *Session) verified() int64 {
-	if s.signer == s.proved {
-		return s.provedRecords + 1
-	}
-	return s.provedRecords
 }
 
 // empty reports whether the session has no record, and had none that were old.

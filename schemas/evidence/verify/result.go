@@ -53,8 +53,9 @@ type Result struct {
 	SessionID string    `json:"session_id"`
 	State     State     `json:"state"`
 	Records   int64     `json:"records"`
-	Verified  int64     `json:"verified"`          // of them, by a signature of a trusted host
-	Removed   int64     `json:"removed,omitempty"` // further ones, of which only the hash is here: they were old
+	Verified  int64     `json:"verified"`            // of them, by a signature of a trusted host
+	Recovered int64     `json:"recovered,omitempty"` // of these, by the host's key alone
+	Removed   int64     `json:"removed,omitempty"`   // further ones, of which only the hash is here: they were old
 	Findings  []Finding `json:"findings"`
 	NotShown  int       `json:"findings_not_shown,omitempty"`
 	Note      string    `json:"note,omitempty"` // why it is neither ok nor tampered
@@ -75,6 +76,7 @@ type Host struct {
 	Sessions    int64  `json:"sessions"`
 	Records     int64  `json:"records"`
 	Verified    int64  `json:"verified"`
+	Recovered   int64  `json:"recovered,omitempty"` // see Result
 	Removed     int64  `json:"removed,omitempty"`
 	Checkpoints int64  `json:"checkpoints"`
 	Begins      uint64 `json:"begins_with,omitempty"` // the host_seq of the first session, if those before it are not here
@@ -102,6 +104,7 @@ func (r *Report) add(name, key string, trusted bool, result Result) {
 	h.Sessions++
 	h.Records += result.Records
 	h.Verified += result.Verified
+	h.Recovered += result.Recovered
 	h.Removed += result.Removed
 	h.Checkpoints += result.Checkpoints
 	if result.Begins > 0 && (h.Begins == 0 || result.Begins < h.Begins) {

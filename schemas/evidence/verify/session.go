@@ -183,7 +183,7 @@ func (s *Session) meet(c *checkpoint) {
 	}
 	s.settle(true)
 	if !s.win.mess && !s.broken && c.Size == s.win.run.Size() && s.win.run.Root() == c.Root {
-		s.trust(c.Size, int64(c.seq))
+		s.trust(c.Size, int64(c.seq), c.byHost)
 		s.win.begin()
 		return
 	}
@@ -226,7 +226,7 @@ func (s *Session) rebuild(c *checkpoint) {
 	if s.broken {
 		return
 	}
-	s.trust(c.Size, int64(c.seq))
+	s.trust(c.Size, int64(c.seq), c.byHost)
 	rest := w.slots[n:]
 	w.begin()
 	w.slots = append(w.slots, rest...)

@@ -95,6 +95,7 @@ type Session struct {
 
 	records       int64
 	provedRecords int64
+	own           int64 // of them, those that the session's own key has signed
 	dropped       int64 // rows without a line because they were old
 	erased        int64
 	erasedBy      string
@@ -157,9 +158,10 @@ func (s *Session) lastSize() int64 {
 // unproved returns the first record that no signature covers.
 func (s *Session) unproved() uint64 { return uint64(max(s.proved, s.signer+1)) }
 
-// trust notes that the first size records, of which the running tree is, are proved, and
-// the checkpoint that proves it, which signs its own record too.
-func (s *Session) trust(size, seq int64) {
+// trust notes that the first size records, of which the running tree is, are proved, by the
+// host's key or the session's own, and the checkpoint that proves it, which signs its own
+// record too.
+func (s *Session) trust(size, seq int64, byHost bool) {
 	if size < s.proved {
 		return
 	}
@@ -167,6 +169,17 @@ func (s *Session) trust(size, seq int64) {
 	if seq == size {
 		s.signer = seq
 	}
+	if !byHost {
+		s.own = s.verified()
+	}
+}
+
+// verified is how many records are, if the host is trusted.
+func (s *Session) verified() int64 {
+	if s.signer == s.proved {
+		return s.provedRecords + 1
+	}
+	return s.provedRecords
 }
 
 func (s *Session) start() *start {
