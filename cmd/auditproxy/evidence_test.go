@@ -331,6 +331,7 @@ func TestVerifyFile(t *testing.T) {
 		{"when it is a call", calls, nil, "seq 11 deleted", part},
 		{"when it is of two sessions", slices.Concat(f.sessions[1].Lines, f.sessions[3].Lines), nil, "host_seq 3 is missing", part},
 		{"edited", append([][]byte{bytes.Replace(all[0], []byte(`"v":1`), []byte(`"v": 1`), 1)}, all[1:]...), nil, "edited", ""},
+		{"with a line that is no record", append(slices.Clone(all), audit.AppendIntent(nil, &audit.Record{Kind: audit.KindCall, Tool: "planted"})), nil, "", "1 line of a spool in the file"},
 		{"when one came later", slices.Concat(all[:3], all[4:9], all[3:4], all[9:]), nil, "seq 3 reordered", "a record that came to ClickHouse after"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -37,11 +37,11 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		cfg.Evidence.Remember = true // a pipe can be read once
 	}
-	checker, err := checkFile(ctx, cfg, f)
-	if err == nil && checker.Forgot() {
+	read, err := checkFile(ctx, cfg, f)
+	if err == nil && read.checker.Forgot() {
 		cfg.Evidence.Remember = true
 		if _, err = f.Seek(0, io.SeekStart); err == nil {
-			checker, err = checkFile(ctx, cfg, f)
+			read, err = checkFile(ctx, cfg, f)
 		}
 	}
 	if ctx.Err() != nil {
@@ -50,7 +50,7 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 	if err != nil {
 		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying %q: %w", name, err)}
 	}
-	r, err := cfg.finish(checker)
+	r, err := cfg.finish(read.checker)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying %q: there is no record in it", name)}
 	}
 	p := evidencereport.Printer{Out: cfg.Stdout, Colour: cfg.Colour}
-	notes, lines := notesOn(&r), [][]byte(nil)
+	notes, lines := read.notesOn(&r), [][]byte(nil)
 	for _, note := range notes {
 		lines = append(lines, p.Line("note", "", note))
 	}
@@ -75,11 +75,12 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 
 // Notes follow findings that a file may have without a change. It cannot tell why.
 const (
-	partNote = "a file of a part of the records (--since, --until, --when or another filter) looks the same, and so does one without what was erased or removed by retention: export whole sessions, and all between them; auditcollector verify knows what was removed"
-	lateNote = "a record that came to ClickHouse after later ones, as from the dead letters, is behind them in an export: auditcollector verify checks what is stored"
+	partNote  = "a file of a part of the records (--since, --until, --when or another filter) looks the same, and so does one without what was erased or removed by retention: export whole sessions, and all between them; auditcollector verify knows what was removed"
+	lateNote  = "a record that came to ClickHouse after later ones, as from the dead letters, is behind them in an export: auditcollector verify checks what is stored"
+	spoolNote = " of a spool in the file: no signature covers what a spool keeps beside records, so anyone may have written it"
 )
 
-func notesOn(r *evidence.Report) (notes []string) {
+func (c *records) notesOn(r *evidence.Report) (notes []string) {
 	has := func(list ...evidence.What) bool {
 		return slices.ContainsFunc(r.Results, func(s evidence.Result) bool {
 			return slices.ContainsFunc(s.Findings, func(f evidence.Finding) bool { return slices.Contains(list, f.What) })
@@ -91,10 +92,13 @@ func notesOn(r *evidence.Report) (notes []string) {
 	if has(evidence.Reordered) {
 		notes = append(notes, lateNote)
 	}
+	if c.unsigned > 0 {
+		notes = append(notes, terminal.Count(c.unsigned, "line")+spoolNote)
+	}
 	return notes
 }
 
-func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, error) {
+func checkFile(ctx context.Context, cfg Config, f *os.File) (*records, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -129,7 +133,7 @@ func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, 
 		}
 	}
 	c.end()
-	return c.checker, nil
+	return &c, nil
 }
 
 // isArray reports whether a file begins like an array of objects. Some of its lines may
@@ -160,6 +164,8 @@ type records struct {
 	last    *evidence.Session
 	lastID  string
 	stray   []stray // lines that are no whole records
+
+	unsigned int // lines of a spool that are no records
 }
 
 // A stray line is of no session that is known yet.
@@ -177,8 +183,9 @@ func (c *records) add(line []byte) {
 	case record:
 		c.last, c.lastID = c.session(id), id
 		c.last.Add(evidence.Row{Line: line})
-	case bytes.HasPrefix(line, []byte(`{"line":`)) && audit.Check(line), len(bytes.TrimSpace(line)) == 0:
-		// Of a spool, not of a tree.
+	case len(bytes.TrimSpace(line)) == 0:
+	case bytes.HasPrefix(line, []byte(`{"line":`)) && audit.Check(line):
+		c.unsigned++
 	case c.guess(id, line) != nil:
 		c.guess(id, line).Add(evidence.Row{Line: line})
 	case c.last != nil && (len(id) != len(c.lastID) || similar(id, c.lastID)):
