@@ -850,3 +850,26 @@ func TestSilent(t *testing.T) {
 		})
 	}
 }
+
+// TestStranger adds a session of an unknown host, which says that a session of a trusted
+// one began otherwise. Anyone can write that.
+func TestStranger(t *testing.T) {
+	h, stranger := evidencetest.NewHost("build-7", began), evidencetest.NewHost("build-8", began.Add(time.Hour))
+	all := fleet(h)
+	accused := all[2].Clone()
+	accused.Lines[0] = all[1].Lines[0]
+	stranger.Restore(accused)
+	all = append(all, stranger.Session(evidencetest.Plan{Calls: 3}))
+	r := check(verify.Config{Hosts: []string{h.Key}}, all)
+	for _, s := range r.Results[:6] {
+		if s.State != verify.OK {
+			t.Errorf("by an unknown host: %+v", s)
+		}
+	}
+	if r.Exit != verify.ExitUnclear || r.Results[6].State != verify.Unknown {
+		t.Errorf("exit code %d, the unknown host's session is %+v", r.Exit, r.Results[6])
+	}
+	if r := check(verify.Config{Hosts: []string{h.Key, stranger.Key}}, all); r.Results[2].State != verify.Tampered {
+		t.Errorf("by a trusted host: %+v", r.Results[2])
+	}
+}
