@@ -17,6 +17,7 @@ import (
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/verify"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -62,6 +63,8 @@ func (k *known) readLog(ctx context.Context, place string, part part, kept [][]b
 	switch {
 	case errors.Is(err, evidence.ErrUnwitnessed):
 		return fmt.Errorf("reading log %q: %w", place, err)
+	case err != nil && changed(signed, err):
+		return fmt.Errorf("reading log %q: %w: its checkpoint is damaged, or was changed: compare it with a copy, and restore the newest one", place, err)
 	case err != nil:
 		return fmt.Errorf("reading log %q: %w: name its key in the trust file, in a line \"log KEY\"", place, err)
 	}
@@ -93,6 +96,13 @@ func (k *known) readLog(ctx context.Context, place string, part part, kept [][]b
 		}
 	}
 	return nil
+}
+
+// changed reports whether a checkpoint, which err says is not signed, is none that any log
+// has signed.
+func changed(signed []byte, err error) bool {
+	_, none := evidence.ReadCheckpoint(signed)
+	return none != nil || errors.As(err, new(*note.InvalidSignatureError))
 }
 
 // A part of a log is what to read of it. The zero value is all of it.

@@ -158,6 +158,40 @@ func TestTrustedLog(t *testing.T) {
 	}
 }
 
+// TestChangedLogCheckpoint has a log whose checkpoint is not one that it signed.
+func TestChangedLogCheckpoint(t *testing.T) {
+	t.Parallel()
+	host := evidencetest.NewHost("h", time.Now())
+	own, key := writeLog(t, "auditproxy/log/c", host.Session(evidencetest.Plan{Calls: 3}).Start().Bytes())
+	trust := filepath.Join(t.TempDir(), "trust")
+	if err := os.WriteFile(trust, []byte(evidencetest.Trust(host)+"log "+key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(own, tiles.CheckpointFile)
+	signed, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{
+		"empty":            "",
+		"carriage returns": strings.ReplaceAll(string(signed), "\n", "\r\n"),
+		"another size":     strings.Replace(string(signed), "\n1\n", "\n2\n", 1),
+		"a server's page":  "<html>not found</html>\n",
+	} {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var a app
+		_, err := a.compareWith(t.Context(), config{evidence: evidenceConfig{enabled: true, log: own}}, verifyOptions{trust: trust})
+		if err == nil || !strings.Contains(err.Error(), own) || !strings.Contains(err.Error(), "its checkpoint is damaged, or was changed") || strings.Contains(err.Error(), "name its key") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // cosign returns a log's checkpoint with the signature of a new witness, and its key.
 func cosign(t *testing.T, signed []byte, log string) (cosigned []byte, witness string) {
 	t.Helper()
