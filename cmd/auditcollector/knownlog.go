@@ -68,7 +68,7 @@ func (k *known) readLog(ctx context.Context, place string, part part, kept [][]b
 	case err != nil:
 		return fmt.Errorf("reading log %q: %w: name its key in the trust file, in a line \"log KEY\"", place, err)
 	}
-	k.Size, k.log = c.Size, &evidencereport.Log{Size: c.Size, Signed: witnesses, Witnesses: len(k.trust.Witnesses)}
+	k.Size, k.log = c.Size, &evidencereport.Log{Size: c.Size, Signed: witnesses, Witnesses: len(k.trust.Witnesses), At: k.trust.Witnessed(signed)}
 	tree := tlog.Tree{N: c.Size, Hash: c.Root}
 	if err := k.compareLog(ctx, r, c.Origin, tree, signed, kept); err != nil {
 		return err

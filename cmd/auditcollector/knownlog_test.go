@@ -273,7 +273,7 @@ func TestMailedCheckpoint(t *testing.T) {
 		}
 		k := known{trust: evidence.Trust{Logs: []string{verifier}, Witnesses: []string{witness, forkedBy}, Quorum: 1}}
 		err := k.readLog(t.Context(), dir, part{}, [][]byte{tt.mailed}, func(string) bool { return true })
-		if got := strings.Join(k.rolledBack, ", "); err != nil || (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || k.log.Size != 2 {
+		if got := strings.Join(k.rolledBack, ", "); err != nil || (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || k.log.Size != 2 || k.log.At.IsZero() {
 			t.Errorf("%s: %v, %q, want %q", tt.name, err, got, tt.want)
 		}
 	}

@@ -2,9 +2,11 @@ package evidence_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -408,6 +410,60 @@ func TestEntry(t *testing.T) {
 		if got, err := evidence.ReadEntry([]byte(bad)); err == nil {
 			t.Errorf("entry %q: %+v", bad, got)
 		}
+	}
+}
+
+// A timedWitness signs as if it were another time (C2SP tlog-cosignature).
+type timedWitness struct {
+	note.Verifier
+	key ed25519.PrivateKey
+	at  time.Time
+}
+
+func (w timedWitness) Sign(text []byte) ([]byte, error) {
+	at := binary.BigEndian.AppendUint64(nil, uint64(w.at.Unix()))
+	return append(at, ed25519.Sign(w.key, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", w.at.Unix(), text))...), nil
+}
+
+// TestWitnessed says when a quorum had signed a checkpoint.
+func TestWitnessed(t *testing.T) {
+	log, logKey := newKey(t, "auditproxy/log/c")
+	trust := evidence.Trust{Logs: []string{logKey}}
+	signers := []note.Signer{log}
+	began := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	for _, hours := range []int{2, 0, 1} {
+		public, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := note.NewEd25519VerifierKey(fmt.Sprint("witness-", hours), public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := fnote.VKeyToCosignatureV1(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := fnote.NewVerifierForCosignatureV1(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trust.Witnesses = append(trust.Witnesses, key)
+		signers = append(signers, timedWitness{v, private, began.Add(time.Duration(hours) * time.Hour)})
+	}
+	signed, err := evidence.Checkpoint{Origin: "auditproxy/log/c", Size: 3}.Sign(signers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for quorum, want := range []time.Time{began.Add(2 * time.Hour), began.Add(2 * time.Hour), began.Add(time.Hour), began, {}} {
+		trust.Quorum = quorum
+		if at := trust.Witnessed(signed); !at.Equal(want) {
+			t.Errorf("with the quorum %d it was witnessed at %v, want %v", quorum, at, want)
+		}
+	}
+	changed := bytes.Replace(signed, []byte("\n3\n"), []byte("\n4\n"), 1)
+	if at := trust.Witnessed(changed); !at.IsZero() {
+		t.Errorf("a changed checkpoint was witnessed at %v", at)
 	}
 }
 

@@ -3,8 +3,10 @@ package evidence
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	fnote "github.com/transparency-dev/formats/note"
@@ -159,6 +161,30 @@ func (t Trust) OpenLog(signed []byte) (c Checkpoint, witnesses int, err error) {
 		return c, witnesses, fmt.Errorf("reading a checkpoint: %w: %d of %d have, the quorum is %d", ErrUnwitnessed, witnesses, len(t.Witnesses), t.Quorum)
 	}
 	return c, witnesses, nil
+}
+
+// Witnessed returns when as many witnesses as the quorum asks for had signed a checkpoint,
+// at least one; the zero time if fewer have. They say when: of an old copy of a log, long ago.
+func (t Trust) Witnessed(signed []byte) time.Time {
+	var at []time.Time
+	for _, key := range t.Witnesses {
+		v, err := fnote.NewVerifierForCosignatureV1(key)
+		if err != nil {
+			continue
+		}
+		n, err := note.Open(signed, note.VerifierList(v))
+		if err != nil {
+			continue
+		}
+		if when, err := fnote.CoSigV1Timestamp(n.Sigs[0]); err == nil {
+			at = append(at, when)
+		}
+	}
+	slices.SortFunc(at, func(a, b time.Time) int { return b.Compare(a) })
+	if enough := max(t.Quorum, 1); enough <= len(at) {
+		return at[enough-1]
+	}
+	return time.Time{}
 }
 
 // unknownLog returns ErrUnknownLog if the log that a checkpoint names has signed it,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/evidence"
@@ -19,6 +20,8 @@ type Log struct {
 	Size      int64 `json:"size"`
 	Signed    int   `json:"witnesses"` // that have signed its checkpoint
 	Witnesses int   `json:"of"`        // that the trust file names
+
+	At time.Time `json:"witnessed_at,omitzero"` // see evidence.Trust.Witnessed
 }
 
 // A Printer prints reports.
@@ -135,7 +138,11 @@ func (l *Log) text() string {
 	if l.Witnesses == 0 {
 		return fmt.Sprint(l.Size)
 	}
-	return fmt.Sprintf("%d, %d of %d witnesses", l.Size, l.Signed, l.Witnesses)
+	text := fmt.Sprintf("%d, %d of %d witnesses", l.Size, l.Signed, l.Witnesses)
+	if !l.At.IsZero() {
+		text += l.At.UTC().Format(" on 2006-01-02 15:04:05")
+	}
+	return text
 }
 
 func (p Printer) session(r *verify.Result) (out []byte) {

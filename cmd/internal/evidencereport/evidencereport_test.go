@@ -34,13 +34,13 @@ func TestText(t *testing.T) {
 	}
 	var out strings.Builder
 	p := evidencereport.Printer{Out: &out}
-	if err := p.Text(r, &evidencereport.Log{Size: 40211, Signed: 2, Witnesses: 3}, 1, p.Line(evidencereport.Damaged, "s6", "00000001.jsonl:0 torn")); err != nil {
+	if err := p.Text(r, &evidencereport.Log{Size: 40211, Signed: 2, Witnesses: 3, At: time.Date(2026, 11, 20, 9, 14, 3, 0, time.UTC)}, 1, p.Line(evidencereport.Damaged, "s6", "00000001.jsonl:0 torn")); err != nil {
 		t.Fatal(err)
 	}
 	pad := strings.Repeat(" ", 34)
-	want := `host build-7   key auditproxy/build-7+0   sessions 1204   records 88310   checkpoints 1931   log size 40211, 2 of 3 witnesses
-host build-8   sessions 2   records 9   checkpoints 3   log size 40211, 2 of 3 witnesses
-host build-7   key auditproxy/build-8+1   sessions 1   records 5   checkpoints 1   recovered 2   begins with host_seq 4   log size 40211, 2 of 3 witnesses
+	want := `host build-7   key auditproxy/build-7+0   sessions 1204   records 88310   checkpoints 1931   log size 40211, 2 of 3 witnesses on 2026-11-20 09:14:03
+host build-8   sessions 2   records 9   checkpoints 3   log size 40211, 2 of 3 witnesses on 2026-11-20 09:14:03
+host build-7   key auditproxy/build-8+1   sessions 1   records 5   checkpoints 1   recovered 2   begins with host_seq 4   log size 40211, 2 of 3 witnesses on 2026-11-20 09:14:03
 tampered    s1` + pad + `  seq 117 edited between checkpoints 115 and 371: pipe\x1b_pane, 2026-11-20 09:14:03
 tampered    s1` + pad + `  and 2 more
 tampered    host_seq 4411 is missing between s1 and s3
