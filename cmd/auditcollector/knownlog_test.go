@@ -118,18 +118,22 @@ func TestOwnLog(t *testing.T) {
 	}
 }
 
-// TestQuorumWithoutLog has a trust file that asks for witnesses, and no log that
-// they could have signed.
-func TestQuorumWithoutLog(t *testing.T) {
+// TestTrustWithoutLog has trust files that ask for a log, and none.
+func TestTrustWithoutLog(t *testing.T) {
 	host := evidencetest.NewHost("h", time.Now())
 	trust := filepath.Join(t.TempDir(), "trust")
-	if err := os.WriteFile(trust, []byte(evidencetest.Trust(host)+"witness "+evidencetest.NewHost("w", time.Now()).Key+"\nquorum 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var a app
-	_, err := a.compareWith(t.Context(), config{localDir: t.TempDir(), evidence: evidenceConfig{enabled: true}}, verifyOptions{trust: trust})
-	if err == nil || !strings.Contains(err.Error(), "the trust file has quorum 1, and there is no log") {
-		t.Errorf("the error is %v", err)
+	for line, want := range map[string]string{
+		"witness " + evidencetest.NewHost("w", time.Now()).Key + "\nquorum 1\n": "the trust file has quorum 1, and there is no log",
+		"log " + evidencetest.NewHost("l", time.Now()).Key:                      "the trust file has the key of a log, and there is no log",
+	} {
+		if err := os.WriteFile(trust, []byte(evidencetest.Trust(host)+line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var a app
+		_, err := a.compareWith(t.Context(), config{localDir: t.TempDir(), evidence: evidenceConfig{enabled: true}}, verifyOptions{trust: trust})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
 	}
 }
 

@@ -187,6 +187,8 @@ func (a *app) compareWith(ctx context.Context, cfg config, o verifyOptions) (kno
 		return k, errors.New("a checkpoint is of a log: name the log with --log")
 	case place == "" && k.trust.Quorum > 0:
 		return k, fmt.Errorf("the trust file has quorum %d, and there is no log that witnesses have signed: name the log with --log", k.trust.Quorum)
+	case place == "" && len(k.trust.Logs) > 0: // who removed it would be right in all
+		return k, errors.New("the trust file has the key of a log, and there is no log to compare with: name the log with --log")
 	}
 	if place != "" {
 		err = k.readLog(ctx, place, part{}, ofLog, func(session string) bool { return o.session == "" || session == o.session })
