@@ -263,7 +263,12 @@ ORDER BY session_id`)
 	if err != nil {
 		return err
 	}
-	to.Trust(to.Unknown()...) // whether they are trusted, the verification of each says
+	// Sessions of other keys count too, but not against those of these.
+	hosts, err := j.c.Trust(to.Unknown())
+	if err != nil {
+		return err
+	}
+	to.Trust(hosts...)
 	return j.keep(ctx, now, to.Finish().Results, nil, 0)
 }
 

@@ -118,6 +118,10 @@ func TestJob(t *testing.T) {
 		t.Errorf("after retention and an erasure:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	f.exec("TRUNCATE TABLE audit.verifications")
+	stranger, accused := evidencetest.NewHost("build-8", now.Add(-70*time.Hour)), all[5].Clone()
+	accused.Lines[0] = all[0].Lines[0]
+	stranger.Restore(accused)
+	f.sessions(long, stranger.Session(evidencetest.Plan{Calls: 3})) // nobody trusts it
 	if err := job.Chains(t.Context()); err != nil {
 		t.Fatal(err)
 	}

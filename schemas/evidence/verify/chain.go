@@ -82,16 +82,22 @@ func (c *chains) check(here map[sessionID]*ended) (missing []Result) {
 }
 
 // forks finds two sessions of different keys that follow the same one: after a rotation,
-// the old key can sign no session of the chain any more.
+// the old key can sign no session of the chain any more. Anyone can write one of a key that
+// is not trusted beside one of a key that is.
 func (c *chains) forks() {
-	next := map[sessionID]*ended{}
+	type place struct {
+		after   sessionID
+		trusted bool
+	}
+	next := map[place]*ended{}
 	for _, s := range c.ended {
-		if s.host == nil || !s.follows || !c.trusted[s.host.key] {
+		if s.host == nil || !s.follows {
 			continue
 		}
-		other := next[s.previous]
+		at := place{s.previous, c.trusted[s.host.key]}
+		other := next[at]
 		if other == nil {
-			next[s.previous] = s
+			next[at] = s
 		} else if other.host.key != s.host.key {
 			s.find(twins(s.seq, other, s))
 		}

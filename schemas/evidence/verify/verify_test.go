@@ -872,4 +872,19 @@ func TestStranger(t *testing.T) {
 	if r := check(verify.Config{Hosts: []string{h.Key, stranger.Key}}, all); r.Results[2].State != verify.Tampered {
 		t.Errorf("by a trusted host: %+v", r.Results[2])
 	}
+	// Nor does it follow a session that another one of a trusted host follows too.
+	other := evidencetest.NewHost("build-7", began.Add(2*time.Hour))
+	stranger.Restore(all[5])
+	other.Restore(all[5])
+	all = []*evidencetest.Session{all[5], stranger.Session(evidencetest.Plan{Calls: 3}), other.Session(evidencetest.Plan{Calls: 3})}
+	for _, trusted := range [][]string{{h.Key, other.Key}, {h.Key, stranger.Key}} {
+		if r := check(verify.Config{Hosts: trusted}, all); r.Exit != verify.ExitUnclear {
+			t.Errorf("beside an unknown host: %+v", r)
+		}
+	}
+	for _, trusted := range [][]string{{h.Key, other.Key, stranger.Key}, {h.Key}} {
+		if r := check(verify.Config{Hosts: trusted}, all); r.Exit != verify.ExitTampered {
+			t.Errorf("beside one that is trusted as it is, or not: %+v", r)
+		}
+	}
 }
