@@ -19,6 +19,7 @@ type chains struct {
 	starts map[string][]evidence.Entry
 
 	trusted map[string]bool
+	last    map[*hostKey]moment // of a host's records
 }
 
 // A link is a session's place among those of its host's key.
@@ -47,9 +48,9 @@ func (c *chains) check(here map[sessionID]*ended) (missing []Result) {
 	for id, k := range c.known {
 		switch {
 		case here[packID(id)] != nil || !c.selected(id):
-		case !c.mustHave(id):
+		case !c.mustHave(id, moment{}):
 			why := "they may have been removed when they were old"
-			if c.onTheWay(id) {
+			if c.onTheWay(id, moment{}) {
 				why = "it is so young that they may be on their way"
 			}
 			missing = append(missing, Result{SessionID: id, State: Incomplete, Unclear: true,
@@ -203,7 +204,7 @@ func (c *chains) follows(before, l link, here map[sessionID]*ended) []Result {
 	if _, logged := c.starts[id]; logged || !c.selected(id) {
 		return nil // it is reported as such, or nobody looked for it
 	}
-	if !c.mustHave(id) || none && c.cfg.Complete.IsZero() && c.cfg.Since.IsZero() {
+	if !c.mustHave(id, c.last[l.session.host]) || none && c.cfg.Complete.IsZero() && c.cfg.Since.IsZero() {
 		if none {
 			l.session.began(l.seq)
 		}
@@ -228,14 +229,17 @@ func changedStart(s *ended, next link) {
 
 // mustHave reports whether a session is so young that the copy must have it, and
 // not so young that it may be on its way.
-func (c *chains) mustHave(id string) bool {
+func (c *chains) mustHave(id string, last moment) bool {
 	at := audit.TimeOfID(id)
-	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && c.selected(id) && !c.onTheWay(id)
+	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && c.selected(id) && !c.onTheWay(id, last)
 }
 
-// onTheWay reports whether a session is so young that none of it may have arrived yet.
-func (c *chains) onTheWay(id string) bool {
-	return !c.cfg.Until.IsZero() && !audit.TimeOfID(id).Before(c.cfg.Until)
+// onTheWay reports whether a session is so young that none of it may have arrived yet, also
+// by the last record of its host, whose clock may be ahead.
+func (c *chains) onTheWay(id string, last moment) bool {
+	at := audit.TimeOfID(id)
+	old := !c.cfg.Now.IsZero() && last.time().Sub(at) > c.cfg.Now.Sub(c.cfg.Until)
+	return !c.cfg.Until.IsZero() && !at.Before(c.cfg.Until) && !old
 }
 
 // selected reports whether a session would be checked if it were here.

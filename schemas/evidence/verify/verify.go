@@ -128,7 +128,7 @@ func (c *Checker) end(s *Session) {
 func (c *Checker) Finish() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	chains := &chains{c.cfg, c.ended, c.known, c.start, c.trusted}
+	chains := &chains{c.cfg, c.ended, c.known, c.start, c.trusted, c.last}
 	here := chains.here()
 	missing := chains.check(here)
 	r := Report{Results: make([]Result, 0, len(c.ended)+len(missing)+len(c.bad))}

@@ -851,6 +851,25 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// TestClockAhead removes a session of a host whose clock is ahead. By that clock its next
+// sessions say how old it is.
+func TestClockAhead(t *testing.T) {
+	now := began
+	h := evidencetest.NewHost("build-7", now.Add(1000*time.Hour))
+	first, gone, next := h.Session(evidencetest.Plan{Calls: 3}), h.Session(evidencetest.Plan{Calls: 3}), h.Session(evidencetest.Plan{Calls: 3})
+	h.Wait(23 * time.Hour)
+	later := h.Session(evidencetest.Plan{Calls: 3})
+	h.Wait(2 * time.Hour)
+	last := h.Session(evidencetest.Plan{Calls: 3})
+	cfg := verify.Config{Hosts: []string{h.Key}, Now: now, Until: now.Add(-24 * time.Hour)}
+	if r := check(cfg, []*evidencetest.Session{first, next, later}); r.Exit != verify.ExitVerified {
+		t.Errorf("a session that may be on its way: %+v", r)
+	}
+	if r := check(cfg, []*evidencetest.Session{first, next, later, last}); r.Exit != verify.ExitTampered || len(r.Results) != 5 || r.Results[1].SessionID != gone.ID {
+		t.Errorf("a session that is a day older than the last one: %+v", r)
+	}
+}
+
 // TestStranger adds a session of an unknown host, which says that a session of a trusted
 // one began otherwise. Anyone can write that.
 func TestStranger(t *testing.T) {
