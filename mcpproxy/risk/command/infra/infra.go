@@ -34,26 +34,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 	bad := false
 	switch name {
 	case "terraform", "tofu", "terragrunt", "opentofu", "cdktf":
-		single := func(flag string) bool {
-			for _, a := range args {
-				if a.Text == flag || a.Text == "-"+flag || strings.HasPrefix(a.Text, flag+"=") && !strings.HasSuffix(a.Text, "=false") {
-					return true
-				}
-			}
-			return false
-		}
-		switch {
-		case single("-help"):
-		case p.Any("plan", "show", "validate", "fmt", "output"):
-		case p.Any("destroy", "destroy-all", "taint", "force-unlock"):
-			bad = true
-		case p.Any("apply"):
-			bad = single("-destroy") || single("-auto-approve")
-		case p.Any("state"):
-			bad = p.Any("rm", "push") && !single("-dry-run")
-		case p.Any("workspace"):
-			bad = p.Any("delete")
-		}
+		bad = terraform(&p, args)
 	case "pulumi":
 		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm" || p.Arg(0) == "state" && p.Arg(1) == "delete"
 	case "cdk", "sam", "serverless", "sls", "eksctl", "kops", "kind", "k3d", "minikube", "vercel", "netlify", "firebase", "wrangler", "doctl", "linode-cli", "hcloud", "scw", "ibmcloud",
@@ -62,84 +43,18 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli",
 		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "xcrun", "zkCli.sh",
 		"op", "doppler", "stripe", "fastly", "circleci", "algolia", "unleash", "flipt", "ldcli", "splunk", "deck", "temporal", "azcopy", "confluent", "wandb", "newrelic", "pd":
-		for _, a := range p.Args {
-			w := a.Text
-			if at := strings.LastIndexByte(w, ':'); at >= 0 {
-				w = w[at+1:] // heroku apps:destroy
-			}
-			if !bad && asks(w) {
-				break // what follows is looked for
-			}
-			switch strings.ToLower(w) {
-			case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "force_reset":
-				bad = true
-			default:
-				lower := strings.ReplaceAll(strings.ToLower(w), "_", "-")
-				for _, prefix := range [...]string{"delete-", "destroy-", "remove-", "terminate-", "purge-", "forget-", "clear-"} {
-					bad = bad || strings.HasPrefix(lower, prefix)
-				}
-				bad = bad || name == "vault" && shell.OneOf(lower, "disable", "revoke") || name == "railway" && lower == "down" || name == "certbot" && lower == "revoke" ||
-					name == "dvc" && lower == "gc" || name == "splunk" && lower == "clean" ||
-					name == "zkCli.sh" && lower == "deleteall" || name == "xcrun" && lower == "erase" || name == "wp" && lower == "empty" || name == "drush" && lower == "sql-drop"
-				bad = bad || shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
-			}
-		}
 		if name == "heroku" && strings.HasPrefix(p.Arg(0), "run") && len(p.Args) > 1 {
 			s.Run(shell.Join(shell.AfterOptions(args[1:], "ast", "app size type remote env")), shell.Stream{})
 			return true
 		}
-		for _, a := range args {
-			bad = bad || a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0") || name == "azcopy" && strings.HasPrefix(a.Text, "--delete-destination") && !strings.HasSuffix(a.Text, "=false")
-		}
-		for _, n := range p.Names {
-			if shell.OneOf(n, "dry-run", "dryrun", "check", "validate-only", "what-if", "preview") {
-				return true
-			}
-		}
+		bad = client(name, &p, args)
 	case "restic", "borg", "borgbackup", "kopia", "tarsnap":
 		bad = does(p.Args, "forget delete prune rdelete repo-delete compact remove") || name == "tarsnap" && p.Has("d")
 		bad = bad && !p.Dry("n", "dry-run")
 	case "helm", "helmfile", "helm3":
 		bad = does(p.Args, "uninstall delete del un destroy") && !p.Dry("dry-run")
 	case "aws":
-		for i, a := range p.Args {
-			verb := a.Text
-			if i == 0 && len(p.Args) > 1 {
-				continue
-			}
-			for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-", "release-address", "close-account", "disable-key"} {
-				bad = bad || strings.HasPrefix(verb, prefix)
-			}
-		}
-		if p.Any("create-access-key", "create-login-profile", "update-login-profile") {
-			s.Add(detector.Persistence)
-		}
-		attaches, sends, s3 := p.Any("attach-user-policy", "attach-group-policy", "attach-role-policy"), p.Any("send-command"), p.Any("s3")
-		for _, a := range args {
-			if attaches && (strings.HasSuffix(a.Text, "/AdministratorAccess") || strings.HasSuffix(a.Text, "/IAMFullAccess")) {
-				s.Add(detector.Persistence)
-			}
-		}
-		q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters")
-		for _, o := range q.Values {
-			bad = bad || shell.OneOf(o.Name, "desired-count", "desired-capacity") && o.Value.Text == "0"
-			if o.Name == "acl" && o.Value.Text == "public-read-write" {
-				s.Add(detector.PermissionsAll)
-			}
-			if _, list, ok := strings.Cut(o.Value.Text, "commands="); ok && sends {
-				s.Run(strings.Trim(list, `[]"' `), shell.Stream{})
-			}
-		}
-		for _, a := range p.Args {
-			if s3 && (place.IsCredential(a.Text) || place.HasCredentials(a.Text) && strings.HasPrefix(p.Arg(len(p.Args)-1), "s3:")) {
-				s.Add(detector.CredentialRead | detector.Exfiltration)
-			}
-		}
-		if s3 {
-			bad = bad || p.Any("rm", "rb") || p.Any("sync") && p.Has("delete")
-			bad = bad && !p.Dry("dryrun")
-		}
-		bad = bad && p.Arg(len(p.Args)-1) != "help" && !p.Dry("dry-run", "generate-cli-skeleton")
+		bad = aws(s, &p, args)
 	case "java":
 		for i, a := range args[:max(len(args)-1, 0)] {
 			if jar := strings.TrimSuffix(shell.BaseName(args[i+1].Text), ".jar"); a.Text == "-jar" && jar != name {
@@ -154,21 +69,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			}
 		}
 	case "ansible":
-		q := shell.ParseFlags(args, "maiuflecBPtTM", "module-name args inventory user forks limit extra-vars background poll tree timeout connection module-path become-user become-method")
-		module, _ := q.Value("m", "module-name")
-		text, ok := q.Value("a", "args")
-		if ok && !q.Has("C", "check") && (module.Text == "" || shell.OneOf(module.Text, "shell", "command", "raw", "ansible.builtin.shell", "ansible.builtin.command")) {
-			s.Run(text.Code(), shell.Stream{})
-		} else if q.Has("C", "check") {
-			return true
-		} else if ok && strings.Contains(text.Text, "state=absent") {
-			s.Add(detector.ForcedDelete)
-		} else if ok && strings.Contains(text.Text, "state=stopped") {
-			s.Add(detector.Teardown)
-		}
-		if _, last, _ := strings.Cut(module.Text, "builtin."); module.Text == "reboot" || last == "reboot" {
-			s.Add(detector.Shutdown)
-		}
+		ansible(s, args)
 	case "rustup", "pyenv", "nvm", "fnm", "asdf", "volta", "flox", "tlmgr", "rbenv", "nodenv":
 		bad = does(p.Args, "uninstall remove")
 	case "npm", "cargo", "gem", "twine", "pnpm", "yarn":
@@ -192,24 +93,8 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			bad = bad || strings.Contains(text, words)
 		}
 	default:
-		control := strings.HasSuffix(name, "ctl")
-		switch {
-		case control, strings.HasSuffix(name, "-cli"), strings.HasSuffix(name, "-admin"):
-			// The programs that control a service are named alike.
-			first := p.Args[:min(3, len(p.Args))]
-			bad = does(first, "delete destroy remove rm rmi purge terminate wipe uninstall") || control && p.Arg(0) == "stop"
-			for _, a := range first {
-				bad = bad || strings.HasPrefix(a.Text, "delete-")
-			}
-		case strings.HasPrefix(name, "kafka-"):
-			bad = strings.Contains(name, "-delete-") && len(args) > 0
-			for _, n := range p.Names {
-				bad = bad || shell.In(n, "delete remove delete-config") || n == "reset-offsets" && p.Has("execute")
-			}
-		default:
-			bad = deletesNoun(&p)
-		}
-		if bad = bad && !p.Dry("dry-run"); !bad {
+		bad = unknown(name, &p, args) && !p.Dry("dry-run")
+		if !bad {
 			return false
 		}
 	}
@@ -217,6 +102,153 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		s.Add(detector.Teardown)
 	}
 	return true
+}
+
+func terraform(p *shell.Flags, args []shell.Field) bool {
+	single := func(flag string) bool {
+		for _, a := range args {
+			if a.Text == flag || a.Text == "-"+flag || strings.HasPrefix(a.Text, flag+"=") && !strings.HasSuffix(a.Text, "=false") {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case single("-help"), p.Any("plan", "show", "validate", "fmt", "output"):
+	case p.Any("destroy", "destroy-all", "taint", "force-unlock"):
+		return true
+	case p.Any("apply"):
+		return single("-destroy") || single("-auto-approve")
+	case p.Any("state"):
+		return p.Any("rm", "push") && !single("-dry-run")
+	case p.Any("workspace"):
+		return p.Any("delete")
+	}
+	return false
+}
+
+// client reports whether the client of a service removes something there. What it would do is
+// among its operands, behind the nouns.
+func client(name string, p *shell.Flags, args []shell.Field) bool {
+	for _, n := range p.Names {
+		if shell.OneOf(n, "dry-run", "dryrun", "check", "validate-only", "what-if", "preview") {
+			return false
+		}
+	}
+	for _, a := range args {
+		if a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0") || name == "azcopy" && strings.HasPrefix(a.Text, "--delete-destination") && !strings.HasSuffix(a.Text, "=false") {
+			return true
+		}
+	}
+	for _, a := range p.Args {
+		verb := a.Text[strings.LastIndexByte(a.Text, ':')+1:] // heroku apps:destroy
+		if asks(verb) {
+			return false // what follows is looked for
+		}
+		if removes(name, strings.ToLower(verb)) {
+			return true
+		}
+	}
+	return false
+}
+
+// removes reports whether a verb of a service's client, in lower case, removes something.
+func removes(name, verb string) bool {
+	switch verb {
+	case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "force_reset":
+		return true
+	}
+	switch name + " " + verb {
+	case "vault disable", "vault revoke", "railway down", "certbot revoke", "dvc gc", "splunk clean", "zkCli.sh deleteall", "xcrun erase", "wp empty", "drush sql-drop":
+		return true
+	}
+	for _, prefix := range [...]string{"delete-", "destroy-", "remove-", "terminate-", "purge-", "forget-", "clear-"} {
+		if strings.HasPrefix(strings.ReplaceAll(verb, "_", "-"), prefix) {
+			return true
+		}
+	}
+	return shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(verb, "delete")
+}
+
+func aws(s *shell.Shell, p *shell.Flags, args []shell.Field) (bad bool) {
+	for i, a := range p.Args {
+		verb := a.Text
+		if i == 0 && len(p.Args) > 1 {
+			continue
+		}
+		for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-", "release-address", "close-account", "disable-key"} {
+			bad = bad || strings.HasPrefix(verb, prefix)
+		}
+	}
+	if p.Any("create-access-key", "create-login-profile", "update-login-profile") {
+		s.Add(detector.Persistence)
+	}
+	attaches, sends, s3 := p.Any("attach-user-policy", "attach-group-policy", "attach-role-policy"), p.Any("send-command"), p.Any("s3")
+	for _, a := range args {
+		if attaches && (strings.HasSuffix(a.Text, "/AdministratorAccess") || strings.HasSuffix(a.Text, "/IAMFullAccess")) {
+			s.Add(detector.Persistence)
+		}
+	}
+	q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters")
+	for _, o := range q.Values {
+		bad = bad || shell.OneOf(o.Name, "desired-count", "desired-capacity") && o.Value.Text == "0"
+		if o.Name == "acl" && o.Value.Text == "public-read-write" {
+			s.Add(detector.PermissionsAll)
+		}
+		if _, list, ok := strings.Cut(o.Value.Text, "commands="); ok && sends {
+			s.Run(strings.Trim(list, `[]"' `), shell.Stream{})
+		}
+	}
+	for _, a := range p.Args {
+		if s3 && (place.IsCredential(a.Text) || place.HasCredentials(a.Text) && strings.HasPrefix(p.Arg(len(p.Args)-1), "s3:")) {
+			s.Add(detector.CredentialRead | detector.Exfiltration)
+		}
+	}
+	if s3 {
+		bad = bad || p.Any("rm", "rb") || p.Any("sync") && p.Has("delete")
+		bad = bad && !p.Dry("dryrun")
+	}
+	return bad && p.Arg(len(p.Args)-1) != "help" && !p.Dry("dry-run", "generate-cli-skeleton")
+}
+
+func ansible(s *shell.Shell, args []shell.Field) {
+	q := shell.ParseFlags(args, "maiuflecBPtTM", "module-name args inventory user forks limit extra-vars background poll tree timeout connection module-path become-user become-method")
+	module, _ := q.Value("m", "module-name")
+	text, ok := q.Value("a", "args")
+	if ok && !q.Has("C", "check") && (module.Text == "" || shell.OneOf(module.Text, "shell", "command", "raw", "ansible.builtin.shell", "ansible.builtin.command")) {
+		s.Run(text.Code(), shell.Stream{})
+	} else if q.Has("C", "check") {
+		return
+	} else if ok && strings.Contains(text.Text, "state=absent") {
+		s.Add(detector.ForcedDelete)
+	} else if ok && strings.Contains(text.Text, "state=stopped") {
+		s.Add(detector.Teardown)
+	}
+	if _, last, _ := strings.Cut(module.Text, "builtin."); module.Text == "reboot" || last == "reboot" {
+		s.Add(detector.Shutdown)
+	}
+}
+
+// unknown is client for a program that is not known.
+func unknown(name string, p *shell.Flags, args []shell.Field) (bad bool) {
+	control := strings.HasSuffix(name, "ctl")
+	switch {
+	case control, strings.HasSuffix(name, "-cli"), strings.HasSuffix(name, "-admin"):
+		// The programs that control a service are named alike.
+		first := p.Args[:min(3, len(p.Args))]
+		bad = does(first, "delete destroy remove rm rmi purge terminate wipe uninstall") || control && p.Arg(0) == "stop"
+		for _, a := range first {
+			bad = bad || strings.HasPrefix(a.Text, "delete-")
+		}
+	case strings.HasPrefix(name, "kafka-"):
+		bad = strings.Contains(name, "-delete-") && len(args) > 0
+		for _, n := range p.Names {
+			bad = bad || shell.In(n, "delete remove delete-config") || n == "reset-offsets" && p.Has("execute")
+		}
+	default:
+		bad = deletesNoun(p)
+	}
+	return bad
 }
 
 // asks reports whether a verb of a service's client looks at things or makes some: what
