@@ -2,6 +2,7 @@ package command
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -118,190 +119,172 @@ func (s rules) gitRuns(verb string, args []shell.Field) {
 	}
 }
 
+// gitVerb judges a verb of git. With clean, git clean needs no --force.
 func (s rules) gitVerb(verb string, args []shell.Field, clean bool) {
 	s.gitRuns(verb, args)
-	short, long := "m", "message"
-	switch verb {
-	case "push":
-		short, long = "o", "repo push-option receive-pack exec recurse-submodules"
-	case "clean":
-		short, long = "e", "exclude"
-	case "checkout", "switch":
-		short, long = "bBcC", "conflict orphan create force-create"
-	case "restore":
-		short, long = "s", "source conflict pathspec-from-file"
-	case "commit", "tag":
-		short, long = "mFCctuS", "message file reuse-message reedit-message author date template fixup squash"
-	case "gc", "reflog":
-		short, long = "", "expire expire-unreachable"
-	case "difftool", "mergetool":
-		short, long = "xtb", "extcmd tool"
-	case "rebase":
-		short, long = "xsXC", "exec onto strategy strategy-option"
-	case "branch":
-		short, long = "u", "set-upstream-to sort format contains merged no-merged points-at"
-	case "grep", "log":
+	if verb == "grep" || verb == "log" {
 		return
 	}
+	short, long := gitValues(verb)
 	p := shell.ParseFlags(args, short, long)
 	for _, n := range p.Names {
-		if n == "help" || n == "h" && verb != "log" {
+		if n == "help" || n == "h" {
 			return
 		}
 	}
-	if verb == "push" || verb == "clean" || verb == "rm" || verb == "reflog" || verb == "prune" || verb == "add" || verb == "fetch" || verb == "mv" {
-		if p.Dry("n", "dry-run") {
-			return
-		}
+	if shell.OneOf(verb, "push", "clean", "rm", "reflog", "prune", "add", "fetch", "mv") && p.Dry("n", "dry-run") {
+		return
 	}
+	if losesWorktree(verb, &p, clean) {
+		s.Add(detector.GitWorktree)
+	}
+	if losesHistory(verb, &p) {
+		s.Add(detector.GitHistory)
+	}
+	s.gitCommands(verb, args, &p)
 	switch verb {
 	case "clone":
 		s.gitClone(args)
 	case "push":
 		s.gitPush(&p)
-	case "reset":
-		if p.Has("hard") && !p.Has("help") || p.Has("merge") && !p.Has("mixed") {
-			s.Add(detector.GitWorktree)
-		}
-	case "clean":
-		if p.Has("f", "force") || clean && !p.Has("i", "interactive") {
-			s.Add(detector.GitWorktree)
-		}
 	case "checkout":
 		s.gitCheckout(args, &p)
-	case "restore":
-		if (!p.Has("S", "staged") || p.Has("W", "worktree")) && (len(p.Args) > 0 || p.Has("pathspec-from-file")) && !p.Has("p", "patch") {
-			s.Add(detector.GitWorktree)
-		}
-	case "switch":
-		if p.Has("discard-changes", "f", "force") && !p.Has("p") {
-			s.Add(detector.GitWorktree)
-		}
-		if p.Has("C", "force-create") {
-			s.Add(detector.GitHistory)
-		}
-	case "checkout-index":
-		if p.Has("f", "force") {
-			s.Add(detector.GitWorktree)
-		}
-	case "read-tree":
-		if p.Has("reset") && p.Has("u") {
-			s.Add(detector.GitWorktree)
-		}
-	case "stash":
-		if shell.OneOf(p.Arg(0), "drop", "clear") {
-			s.Add(detector.GitHistory)
-		}
 	case "rm":
 		if !p.Has("cached") && (len(p.Args) > 0 || p.Has("pathspec-from-file")) {
 			if s.Add(detector.ForcedDelete); p.Has("r") {
 				s.Add(detector.RecursiveDelete)
 			}
 		}
-	case "branch":
-		if p.Has("D") || p.Has("d", "delete") && p.Has("f", "force") || p.Has("M", "C") || p.Has("f", "force") && len(p.Args) > 0 {
-			s.Add(detector.GitHistory)
-		}
-	case "tag":
-		if len(p.Args) > 0 && p.Has("d", "delete", "f", "force") && !p.Has("l", "list", "v", "verify") {
-			s.Add(detector.GitHistory)
-		}
-	case "reflog":
-		if shell.OneOf(p.Arg(0), "expire", "delete", "drop") {
-			s.Add(detector.GitHistory)
-		}
-	case "gc":
-		if when, ok := p.Value("prune"); ok && !shell.OneOf(when.Text, "never", "2.weeks.ago") || p.Has("prune") && !ok {
-			s.Add(detector.GitHistory)
-		}
-	case "prune", "filter-branch", "filter-repo", "replace", "fast-import", "lfs-prune":
-		if verb != "replace" && verb != "fast-import" && !p.Has("analyze") || p.Has("f", "force", "d", "delete") {
-			s.Add(detector.GitHistory)
-		}
-		for _, a := range p.Args {
-			if verb == "filter-branch" {
-				s.MaybeRun(a.Text)
-			}
-		}
-		if verb == "filter-branch" {
-			for i, a := range args {
-				if strings.HasSuffix(a.Text, "-filter") && i+1 < len(args) {
-					s.MaybeRun(args[i+1].Text)
-				}
-			}
-		}
-	case "update-ref":
-		if p.Has("d", "stdin") || len(p.Args) > 1 {
-			s.Add(detector.GitHistory)
-		}
-	case "symbolic-ref":
-		if p.Has("d", "delete") {
-			s.Add(detector.GitHistory)
-		}
-	case "worktree":
-		if p.Arg(0) == "remove" && p.Has("f", "force") {
-			s.Add(detector.GitWorktree)
-		}
-	case "submodule":
-		switch p.Arg(0) {
-		case "deinit":
-			if p.Has("f", "force") {
-				s.Add(detector.GitWorktree)
-			}
-		case "foreach":
-			for i, a := range args {
-				if a.Text == "foreach" {
-					rest := args[i+1:]
-					for len(rest) > 0 && shell.OneOf(rest[0].Text, "--recursive", "--quiet", "-q") {
-						rest = rest[1:]
-					}
-					s.Run(shell.Join(rest), shell.Stream{})
-					break
-				}
-			}
-		}
-	case "bisect":
-		if p.Arg(0) == "run" {
-			for i, a := range args {
-				if a.Text == "run" {
-					s.Command(args[i+1:], shell.Stream{})
-					break
-				}
-			}
-		}
-	case "rebase":
-		if cmd, ok := p.Value("x", "exec"); ok {
-			s.Run(cmd.Code(), shell.Stream{})
-		}
-	case "notes":
-		if shell.OneOf(p.Arg(0), "remove", "prune") && !p.Dry("n", "dry-run") {
-			s.Add(detector.GitHistory)
-		}
 	case "annex":
 		if p.Arg(0) == "drop" && p.Has("force") {
 			s.Add(detector.ForcedDelete)
 		}
-	case "lfs":
-		if p.Arg(0) == "prune" && !p.Dry("dry-run", "d") {
-			s.Add(detector.GitHistory)
-		}
 	case "config":
-		if len(p.Args) > 1 {
-			i := 0
-			if p.Args[0].Text == "set" {
-				i = 1
-			}
-			if i+1 < len(p.Args) {
-				s.gitSetting(strings.ToLower(p.Args[i].Text), p.Args[i+1].Code())
-			}
+		set := p.Args
+		if len(set) > 1 && set[0].Text == "set" {
+			set = set[1:]
 		}
-	case "difftool", "mergetool":
-		if cmd, ok := p.Value("x", "extcmd"); ok {
-			s.MaybeRun(cmd.Code() + " ${_}") // git adds files
+		if len(set) > 1 {
+			s.gitSetting(strings.ToLower(set[0].Text), set[1].Code())
 		}
 	case "credential":
 		if p.Arg(0) == "fill" {
 			s.Add(detector.CredentialRead)
+		}
+	}
+}
+
+// gitValues returns the options of a verb of git that have values.
+func gitValues(verb string) (short, long string) {
+	switch verb {
+	case "push":
+		return "o", "repo push-option receive-pack exec recurse-submodules"
+	case "clean":
+		return "e", "exclude"
+	case "checkout", "switch":
+		return "bBcC", "conflict orphan create force-create"
+	case "restore":
+		return "s", "source conflict pathspec-from-file"
+	case "commit", "tag":
+		return "mFCctuS", "message file reuse-message reedit-message author date template fixup squash"
+	case "gc", "reflog":
+		return "", "expire expire-unreachable"
+	case "difftool", "mergetool":
+		return "xtb", "extcmd tool"
+	case "rebase":
+		return "xsXC", "exec onto strategy strategy-option"
+	case "branch":
+		return "u", "set-upstream-to sort format contains merged no-merged points-at"
+	}
+	return "m", "message"
+}
+
+// losesWorktree reports whether a verb of git discards changes that were not committed.
+func losesWorktree(verb string, p *shell.Flags, clean bool) bool {
+	switch verb {
+	case "reset":
+		return p.Has("hard") || p.Has("merge") && !p.Has("mixed")
+	case "clean":
+		return p.Has("f", "force") || clean && !p.Has("i", "interactive")
+	case "restore":
+		return (!p.Has("S", "staged") || p.Has("W", "worktree")) && (len(p.Args) > 0 || p.Has("pathspec-from-file")) && !p.Has("p", "patch")
+	case "switch":
+		return p.Has("discard-changes", "f", "force") && !p.Has("p")
+	case "checkout-index":
+		return p.Has("f", "force")
+	case "read-tree":
+		return p.Has("reset") && p.Has("u")
+	case "worktree":
+		return p.Arg(0) == "remove" && p.Has("f", "force")
+	case "submodule":
+		return p.Arg(0) == "deinit" && p.Has("f", "force")
+	}
+	return false
+}
+
+// losesHistory reports whether a verb of git removes commits, or what leads to them.
+func losesHistory(verb string, p *shell.Flags) bool {
+	switch verb {
+	case "switch":
+		return p.Has("C", "force-create")
+	case "stash":
+		return shell.OneOf(p.Arg(0), "drop", "clear")
+	case "branch":
+		return p.Has("D", "M", "C") || p.Has("f", "force") && (len(p.Args) > 0 || p.Has("d", "delete"))
+	case "tag":
+		return len(p.Args) > 0 && p.Has("d", "delete", "f", "force") && !p.Has("l", "list", "v", "verify")
+	case "reflog":
+		return shell.OneOf(p.Arg(0), "expire", "delete", "drop")
+	case "gc":
+		when, ok := p.Value("prune")
+		return ok && !shell.OneOf(when.Text, "never", "2.weeks.ago") || p.Has("prune") && !ok
+	case "prune", "filter-branch", "filter-repo", "lfs-prune":
+		return !p.Has("analyze") || p.Has("f", "force", "d", "delete")
+	case "replace", "fast-import":
+		return p.Has("f", "force", "d", "delete")
+	case "update-ref":
+		return p.Has("d", "stdin") || len(p.Args) > 1
+	case "symbolic-ref":
+		return p.Has("d", "delete")
+	case "notes":
+		return shell.OneOf(p.Arg(0), "remove", "prune") && !p.Dry("n", "dry-run")
+	case "lfs":
+		return p.Arg(0) == "prune" && !p.Dry("dry-run", "d")
+	}
+	return false
+}
+
+// gitCommands runs the commands that a verb of git has among its arguments.
+func (s rules) gitCommands(verb string, args []shell.Field, p *shell.Flags) {
+	behind := func(word string) []shell.Field {
+		at := slices.IndexFunc(args, func(a shell.Field) bool { return a.Text == word })
+		return args[at+1:]
+	}
+	switch {
+	case verb == "submodule" && p.Arg(0) == "foreach":
+		rest := behind("foreach")
+		for len(rest) > 0 && shell.OneOf(rest[0].Text, "--recursive", "--quiet", "-q") {
+			rest = rest[1:]
+		}
+		s.Run(shell.Join(rest), shell.Stream{})
+	case verb == "bisect" && p.Arg(0) == "run":
+		s.Command(behind("run"), shell.Stream{})
+	case verb == "rebase":
+		if cmd, ok := p.Value("x", "exec"); ok {
+			s.Run(cmd.Code(), shell.Stream{})
+		}
+	case verb == "difftool", verb == "mergetool":
+		if cmd, ok := p.Value("x", "extcmd"); ok {
+			s.MaybeRun(cmd.Code() + " ${_}") // git adds files
+		}
+	case verb == "filter-branch":
+		for _, a := range p.Args {
+			s.MaybeRun(a.Text)
+		}
+		for i, a := range args {
+			if strings.HasSuffix(a.Text, "-filter") && i+1 < len(args) {
+				s.MaybeRun(args[i+1].Text)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/place"
@@ -19,154 +20,184 @@ func Windows(s *shell.Shell, name string, args []shell.Field) bool {
 			return false
 		}
 	}
-	words := make([]string, len(args))
+	w := make(words, len(args))
 	for i, a := range args {
-		words[i] = strings.ToLower(a.Text)
-		if shell.OneOf(words[i], "/?", "-whatif", "-?", "/help") {
-			return false
-		}
+		w[i] = strings.ToLower(a.Text)
 	}
-	has := func(list ...string) bool {
-		for _, w := range words {
-			if shell.OneOf(w, list...) {
-				return true
-			}
-		}
+	if w.has("/?", "-whatif", "-?", "/help") {
 		return false
 	}
-	verb := ""
-	if len(words) > 0 {
-		verb = words[0]
-	}
-	bad := false
+	bad, known := false, true
 	switch name {
 	case "wmic":
-		if bad = has("delete", "uninstall", "stopservice"); bad && verb == "process" || has("call") && has("terminate") {
-			s.Add(detector.Kill)
-		}
-		if has("call") && has("reboot", "shutdown", "win32shutdown") {
-			s.Add(detector.Shutdown)
-		}
-		for i := range words {
-			if i > 0 && i+1 < len(words) && words[i-1] == "call" && words[i] == "create" {
-				s.RunField(args[i+1], shell.Stream{})
-			}
-		}
+		bad = wmic(s, w, args)
 	case "net", "net1":
-		bad = verb == "stop" && len(words) > 1 || shell.OneOf(verb, "user", "localgroup", "group", "share", "session", "sessions", "computer", "file") && has("/delete", "/del", "/close")
-		switch verb {
-		case "user":
-			if has("/add", "/active:yes") || len(words) > 2 && !strings.HasPrefix(words[2], "/") {
-				s.Add(detector.Persistence) // an account, or its password
-			}
-		case "localgroup", "group":
-			if has("/add") && len(words) > 3 && isPowerful(words[1]) {
-				s.Add(detector.Persistence)
-			}
-		}
-		for _, w := range words {
-			if verb == "share" && strings.Contains(w, "/grant:everyone") {
-				s.Add(detector.PermissionsAll)
-			}
-		}
+		bad = net(s, w)
 	case "sc":
-		if strings.HasPrefix(verb, `\`) && len(words) > 1 {
-			words = words[1:]
-			verb = words[0]
-		}
-		bad = len(words) > 1 && (shell.OneOf(verb, "delete", "stop") || verb == "config" && has("disabled", "start=disabled"))
-		for _, w := range words {
-			if shell.OneOf(verb, "create", "config") && strings.HasPrefix(w, "binpath=") {
-				s.Add(detector.Persistence)
-			}
-		}
+		bad = serviceControl(s, w)
 	case "netsh":
-		bad = has("reset", "delete") || has("state") && has("off")
+		bad = w.has("reset", "delete") || w.has("state") && w.has("off")
 	case "robocopy":
-		if has("/mir", "/purge", "/mov", "/move") && !has("/l") {
+		if w.has("/mir", "/purge", "/mov", "/move") && !w.has("/l") {
 			s.Add(detector.RecursiveDelete)
 		}
 	case "dism":
-		bad = has("/disable-feature", "/remove-package", "/remove-provisionedappxpackage")
+		bad = w.has("/disable-feature", "/remove-package", "/remove-provisionedappxpackage")
 	case "msiexec":
-		bad = has("/x", "-x", "/uninstall")
+		bad = w.has("/x", "-x", "/uninstall")
 	case "mshta", "regsvr32":
-		for _, w := range words {
-			if strings.Contains(w, "http:") || strings.Contains(w, "https:") || strings.HasPrefix(w, "javascript:") || strings.HasPrefix(w, "vbscript:") {
-				s.Add(detector.RemoteExec)
-			}
+		if w.any(func(w string) bool {
+			return strings.Contains(w, "http:") || strings.Contains(w, "https:") || strings.HasPrefix(w, "javascript:") || strings.HasPrefix(w, "vbscript:")
+		}) {
+			s.Add(detector.RemoteExec)
 		}
 	case "certutil":
-		certutil(s, words)
+		certutil(s, w)
 	case "bitsadmin":
 		switch {
-		case has("/upload", "/upload-reply"):
+		case w.has("/upload", "/upload-reply"):
 			s.Add(detector.Exfiltration)
-		case has("/transfer", "/addfile"):
+		case w.has("/transfer", "/addfile"):
 			s.Add(detector.RemoteExec) // a program that only hides where a file comes from
-		case has("/setnotifycmdline"):
+		case w.has("/setnotifycmdline"):
 			s.Add(detector.Persistence)
 		}
 	case "takeown":
-		for _, w := range words {
-			if w == "/r" || strings.HasSuffix(w, " /r") { // a shell joins it to "d:\"
-				s.Add(detector.PermissionsAll)
-			}
+		if w.any(func(w string) bool { return w == "/r" || strings.HasSuffix(w, " /r") }) { // a shell joins it to "d:\"
+			s.Add(detector.PermissionsAll)
 		}
 	case "mountvol":
-		bad = has("/d", "/p")
+		bad = w.has("/d", "/p")
 	case "manage-bde":
-		bad = has("-off", "-disable")
-	case "set-mppreference":
-		for i, w := range words {
-			if !strings.HasPrefix(w, "-disable") {
-				continue
-			}
-			value := args[i]
-			if _, text, ok := strings.Cut(w, ":"); ok {
-				value.Text = text
-			} else if i+1 < len(args) {
-				value = args[i+1]
-			}
-			bad = bad || value.Text != "0" && !value.False
-		}
-	case "add-mppreference":
-		for _, w := range words {
-			bad = bad || strings.HasPrefix(w, "-exclusion")
-		}
-	case "new-localuser", "enable-localuser", "new-service", "register-scheduledtask", "register-scheduledjob":
-		s.Add(detector.Persistence)
-	case "set-localuser":
-		if has("-password") {
-			s.Add(detector.Persistence)
-		}
-	case "add-localgroupmember", "add-adgroupmember":
-		for _, w := range words {
-			if isPowerful(w) {
-				s.Add(detector.Persistence)
-			}
-		}
-	case "set-itemproperty", "new-itemproperty":
-		for _, w := range words {
-			if place.IsRunKey(w) {
-				s.Add(detector.Persistence)
-			}
-		}
+		bad = w.has("-off", "-disable")
 	default:
-		switch verb, noun, _ := strings.Cut(name, "-"); {
-		case name == "clear-eventlog":
-			s.Add(detector.EmptyFile)
-		case shell.OneOf(noun, "variable", "module", "alias", "job", "event", "pssession", "psbreakpoint", "psdrive", "typedata", "transcript", "host", "history", "pssnapin", "uilanguage"):
-		case shell.OneOf(noun, "item", "content", "itemproperty", "childitem"):
-			return false // code.PowerShell
-		default:
-			bad = shell.OneOf(verb, "remove", "uninstall", "unregister", "clear", "disable", "stop", "revoke")
-		}
+		bad, known = cmdletOf(s, name, w, args)
 	}
 	if bad {
 		s.Add(detector.Teardown)
 	}
-	return true
+	return known
+}
+
+// words are the arguments of a program, in lower case.
+type words []string
+
+func (w words) any(is func(string) bool) bool { return slices.ContainsFunc(w, is) }
+
+func (w words) has(list ...string) bool {
+	return w.any(func(w string) bool { return shell.OneOf(w, list...) })
+}
+
+// verb returns the first one.
+func (w words) verb() string {
+	if len(w) == 0 {
+		return ""
+	}
+	return w[0]
+}
+
+func wmic(s *shell.Shell, w words, args []shell.Field) (bad bool) {
+	bad = w.has("delete", "uninstall", "stopservice")
+	if bad && w.verb() == "process" || w.has("call") && w.has("terminate") {
+		s.Add(detector.Kill)
+	}
+	if w.has("call") && w.has("reboot", "shutdown", "win32shutdown") {
+		s.Add(detector.Shutdown)
+	}
+	for i := range w {
+		if i > 0 && i+1 < len(w) && w[i-1] == "call" && w[i] == "create" {
+			s.RunField(args[i+1], shell.Stream{})
+		}
+	}
+	return bad
+}
+
+func net(s *shell.Shell, w words) (bad bool) {
+	switch w.verb() {
+	case "stop":
+		return len(w) > 1
+	case "user":
+		if w.has("/add", "/active:yes") || len(w) > 2 && !strings.HasPrefix(w[2], "/") {
+			s.Add(detector.Persistence) // an account, or its password
+		}
+	case "localgroup", "group":
+		if w.has("/add") && len(w) > 3 && isPowerful(w[1]) {
+			s.Add(detector.Persistence)
+		}
+	case "share":
+		if w.any(func(w string) bool { return strings.Contains(w, "/grant:everyone") }) {
+			s.Add(detector.PermissionsAll)
+		}
+	case "session", "sessions", "computer", "file":
+	default:
+		return false
+	}
+	return w.has("/delete", "/del", "/close")
+}
+
+// serviceControl judges sc, of which the first word may be a machine.
+func serviceControl(s *shell.Shell, w words) (bad bool) {
+	if strings.HasPrefix(w.verb(), `\`) && len(w) > 1 {
+		w = w[1:]
+	}
+	verb := w.verb()
+	if shell.OneOf(verb, "create", "config") && w.any(func(w string) bool { return strings.HasPrefix(w, "binpath=") }) {
+		s.Add(detector.Persistence)
+	}
+	return len(w) > 1 && (shell.OneOf(verb, "delete", "stop") || verb == "config" && w.has("disabled", "start=disabled"))
+}
+
+// cmdletOf judges a cmdlet of PowerShell; known is false for those that package code judges.
+func cmdletOf(s *shell.Shell, name string, w words, args []shell.Field) (bad, known bool) {
+	switch name {
+	case "set-mppreference":
+		for i := range w {
+			bad = bad || disables(w, args, i)
+		}
+	case "add-mppreference":
+		bad = w.any(func(w string) bool { return strings.HasPrefix(w, "-exclusion") })
+	case "new-localuser", "enable-localuser", "new-service", "register-scheduledtask", "register-scheduledjob":
+		s.Add(detector.Persistence)
+	case "set-localuser":
+		if w.has("-password") {
+			s.Add(detector.Persistence)
+		}
+	case "add-localgroupmember", "add-adgroupmember":
+		if w.any(isPowerful) {
+			s.Add(detector.Persistence)
+		}
+	case "set-itemproperty", "new-itemproperty":
+		if w.any(place.IsRunKey) {
+			s.Add(detector.Persistence)
+		}
+	case "clear-eventlog":
+		s.Add(detector.EmptyFile)
+	default:
+		verb, noun, _ := strings.Cut(name, "-")
+		switch noun {
+		case "variable", "module", "alias", "job", "event", "pssession", "psbreakpoint", "psdrive", "typedata", "transcript", "host", "history", "pssnapin", "uilanguage":
+		case "item", "content", "itemproperty", "childitem":
+			return false, false
+		default:
+			bad = shell.OneOf(verb, "remove", "uninstall", "unregister", "clear", "disable", "stop", "revoke")
+		}
+	}
+	return bad, true
+}
+
+// disables reports whether word i is a switch that turns a protection off: -DisableX $true,
+// -DisableX:1.
+func disables(w words, args []shell.Field, i int) bool {
+	if !strings.HasPrefix(w[i], "-disable") {
+		return false
+	}
+	value := args[i]
+	if _, text, ok := strings.Cut(w[i], ":"); ok {
+		value.Text = text
+	} else if i+1 < len(args) {
+		value = args[i+1]
+	}
+	return value.Text != "0" && !value.False
 }
 
 // certutil judges a program for certificates that also fetches and decodes files.
