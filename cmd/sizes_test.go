@@ -1,6 +1,9 @@
 package cmd
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,4 +51,48 @@ func reasonsForSizes(t *testing.T) map[string]bool {
 		packages[row[1]] = true
 	}
 	return packages
+}
+
+// maxBranches is how many conditions and cases a function has at most: a reader keeps
+// them in mind.
+const maxBranches = 80
+
+// TestFunctionSizes checks that no function decides too much.
+func TestFunctionSizes(t *testing.T) {
+	set := token.NewFileSet()
+	for pkg := range readSources(t) {
+		for _, name := range filesIn(t, pkg) {
+			file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok {
+					if n := branches(f); n > maxBranches {
+						t.Errorf("%s: %s has %d branches, want at most %d: give its steps names", set.Position(f.Pos()), f.Name.Name, n, maxBranches)
+					}
+				}
+			}
+		}
+	}
+}
+
+// branches returns how many conditions and cases a function has.
+func branches(f *ast.FuncDecl) (n int) {
+	ast.Inspect(f, func(node ast.Node) bool {
+		switch x := node.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.CommClause:
+			n++
+		case *ast.CaseClause:
+			if x.List != nil {
+				n++
+			}
+		case *ast.BinaryExpr:
+			if x.Op == token.LAND || x.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
 }

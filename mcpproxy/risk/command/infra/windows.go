@@ -85,7 +85,12 @@ type words []string
 func (w words) any(is func(string) bool) bool { return slices.ContainsFunc(w, is) }
 
 func (w words) has(list ...string) bool {
-	return w.any(func(w string) bool { return shell.OneOf(w, list...) })
+	for _, w := range w {
+		if shell.OneOf(w, list...) {
+			return true
+		}
+	}
+	return false
 }
 
 // verb returns the first one.
