@@ -25,7 +25,8 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 		name := p.names[e.nameFrom:e.nameTo]
 		role, hide := names.RoleOf(name), false
 		switch {
-		case secret&namedSecret != 0 && (role == names.ValueRole || (role == names.OtherRole || role == names.StatementRole) && (len(all) == 2 || secret&namedVariable != 0 && p.raw[e.value] == '"')):
+		case secret&namedSecret != 0 && (role == names.ValueRole ||
+			(role == names.OtherRole || role == names.StatementRole) && (len(all) == 2 || secret&namedVariable != 0 && p.raw[e.value] == '"')):
 			hide = true
 		case secret&webKey != 0 && names.IsKeyPart(name):
 			hide = true

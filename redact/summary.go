@@ -431,7 +431,8 @@ func (p *pass) element(i int, f argv.Form, at int) int {
 func (p *pass) clearString(s jsontext.String, t []byte, i int, c names.Class) {
 	switch {
 	case !p.inner:
-		if at := jsontext.Lenient(t).Start(0); c == names.Clear && len(t) <= maxWithin && at < len(t) && (t[at] == '{' || t[at] == '[') && jsontext.Lenient(t).Skip(at) > 0 {
+		if at := jsontext.Lenient(t).Start(0); c == names.Clear && len(t) <= maxWithin && at < len(t) && (t[at] == '{' || t[at] == '[') &&
+			jsontext.Lenient(t).Skip(at) > 0 {
 			p.within(t, at)
 		}
 		p.clearText(t, c)

@@ -23,7 +23,8 @@ func IsParsed(t []byte, first, i int) bool {
 		return false
 	}
 	before := t[:first]
-	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) || t[i] == ':' && bytes.HasSuffix(before, []byte("if not ")) && isStatement(t[i+1:])
+	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) ||
+		t[i] == ':' && bytes.HasSuffix(before, []byte("if not ")) && isStatement(t[i+1:])
 }
 
 // isStatement reports whether b starts with a statement of Python, behind a condition.
@@ -269,7 +270,8 @@ func IsMetavariable(name, rest []byte) bool {
 // IsDrive reports whether the colon at i belongs to PowerShell's $env:NAME,
 // Env:NAME or env:\NAME.
 func IsDrive(t, name []byte, i int) bool {
-	return t[i] == ':' && (len(name) == 4 && name[0] == '$' || len(name) == 3 && i+2 < len(t) && (t[i+1] == '\\' || 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_'))
+	return t[i] == ':' && (len(name) == 4 && name[0] == '$' ||
+		len(name) == 3 && i+2 < len(t) && (t[i+1] == '\\' || 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_'))
 }
 
 // IsGcloudSecret reports whether the option that ends at i names a secret for gcloud:
@@ -321,14 +323,16 @@ func ClosesPrompt(t []byte, first, i int) bool {
 	for from := i; i < len(t) && t[i] == ' ' && i-from < 4; {
 		i++
 	}
-	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 && (opened && t[i] == t[first-1] && i+1 < len(t) && (t[i+1] == ' ' || t[i+1] == '\n') || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
+	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 &&
+		(opened && t[i] == t[first-1] && i+1 < len(t) && (t[i+1] == ' ' || t[i+1] == '\n') || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
 }
 
 // IsGetter reports whether a function of that name expects the name of a
 // secret, or describes one.
 func IsGetter(name []byte) bool {
 	for _, verb := range []string{"get", "has", "is", "find", "fetch", "load", "read", "list", "show", "print", "log", "delete", "remove", "describe", "create", "new", "generate", "parse", "t"} {
-		if len(name) >= len(verb) && name[0]|0x20 == verb[0] && bytes.EqualFold(name[:len(verb)], []byte(verb)) && (len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
+		if len(name) >= len(verb) && name[0]|0x20 == verb[0] && bytes.EqualFold(name[:len(verb)], []byte(verb)) &&
+			(len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
 			return true
 		}
 	}
@@ -419,7 +423,8 @@ func IsSwitch(name []byte) bool {
 func IsNameOfSecret(name, b []byte) bool {
 	for _, end := range [...]string{"file", "path", "dir", "sock", "kubeconfig", "credentials"} {
 		if lex.HasFoldSuffix(name, end) {
-			return len(b) > 4 && (b[0] == '/' || bytes.HasPrefix(b, []byte("~/")) || bytes.HasPrefix(b, []byte("./"))) && bytes.IndexByte(b[2:], '/') > 0 && !lex.IsRandom(b) && lex.CountDigits(b[1:]) == 0
+			return len(b) > 4 && (b[0] == '/' || bytes.HasPrefix(b, []byte("~/")) || bytes.HasPrefix(b, []byte("./"))) && bytes.IndexByte(b[2:], '/') > 0 &&
+				!lex.IsRandom(b) && lex.CountDigits(b[1:]) == 0
 		}
 	}
 	if lex.HasFoldSuffix(name, "header") {

@@ -370,7 +370,8 @@ func (c *Command) option(w []byte) (Form, int) {
 	switch {
 	case c.Programs&stdin != 0 && (string(w) == "--stdin" || w[1] != '-' && bytes.IndexByte(w, 'S') > 0):
 		c.Reads = true
-	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || string(w) == "--passphrase-fd" || c.Programs&htpasswd != 0 && w[1] != '-' && bytes.IndexByte(w, 'i') > 0:
+	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || string(w) == "--passphrase-fd" ||
+		c.Programs&htpasswd != 0 && w[1] != '-' && bytes.IndexByte(w, 'i') > 0:
 		c.Reads = true
 	case c.Programs&htpasswd != 0 && w[len(w)-1] != '-' && w[1] != '-' && bytes.IndexByte(w, 'b') > 0:
 		c.batch = 3

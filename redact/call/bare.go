@@ -35,7 +35,8 @@ func Bare(r *literal.Reader, f *names.Folded, decided, i int) lex.Span {
 	}
 	if string(name) == "with" { // of Cucumber: fill in "Password" with "SECRET"
 		field := bytes.TrimSuffix(t[max(decided, first-maxArgument):first], []byte("\" "))
-		if at := bytes.LastIndexByte(field, '"'); at > 0 && len(field)-at <= names.MaxPairName && bytes.HasSuffix(bytes.TrimRight(field[:at], " "), []byte("in")) && r.Names.IsPairName(f, field[at+1:]) {
+		if at := bytes.LastIndexByte(field, '"'); at > 0 && len(field)-at <= names.MaxPairName && bytes.HasSuffix(bytes.TrimRight(field[:at], " "), []byte("in")) &&
+			r.Names.IsPairName(f, field[at+1:]) {
 			return v
 		}
 		return lex.Span{}

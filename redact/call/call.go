@@ -260,7 +260,8 @@ func (c *call) place() int {
 		return -1
 	case n == 2 && string(c.name) == "create_user": // of SQL, without an address
 		return 1
-	case n == 4 && at == n && (string(c.name) == "remote" || string(c.name) == "remoteSecure" || lex.HasFoldSuffix(c.name, "postgresql") || lex.HasFoldSuffix(c.name, "mysql")): // database.table, or an engine of databases
+	case n == 4 && at == n && (string(c.name) == "remote" || string(c.name) == "remoteSecure" || lex.HasFoldSuffix(c.name, "postgresql") ||
+		lex.HasFoldSuffix(c.name, "mysql")): // database.table, or an engine of databases
 		return at - 1
 	}
 	return at
@@ -392,7 +393,8 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 	var about []byte
 	switch {
 	case string(name) == "read": // of strace, behind what asks for it: read(0, "SECRET\n", 511)
-		if before := t[max(0, first-maxArgument):first]; next >= len(t) || t[next] != ',' || !bytes.Contains(before, []byte("write(")) || !bytes.Contains(before, []byte("assword")) && !bytes.Contains(before, []byte("assphrase")) {
+		if before := t[max(0, first-maxArgument):first]; next >= len(t) || t[next] != ',' || !bytes.Contains(before, []byte("write(")) ||
+			!bytes.Contains(before, []byte("assword")) && !bytes.Contains(before, []byte("assphrase")) {
 			return lex.Span{}
 		}
 		if v.From == v.To {

@@ -56,7 +56,8 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.isReference(&a) {
 		return lex.Span{}
 	}
-	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (lex.StartsLine(s.text, a.first) || a.first > 1 && s.text[a.first-2] == '-' && lex.StartsLine(s.text, a.first-2)) {
+	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns &&
+		(lex.StartsLine(s.text, a.first) || a.first > 1 && s.text[a.first-2] == '-' && lex.StartsLine(s.text, a.first-2)) {
 		if v := s.member(a.name, i); v.From < v.To {
 			return v
 		}
@@ -431,7 +432,8 @@ func (s *Scanner) wide(i int) lex.Span {
 		return lex.Span{} // words about it
 	}
 	first := i
-	for first > s.from && i-first < names.MaxPairName && lex.Classes[t[first-1]]&lex.IsName != 0 && (first < width || !lex.IsWide(t[first-width:]) && !prose.IsStop(t[first-width:])) {
+	for first > s.from && i-first < names.MaxPairName && lex.Classes[t[first-1]]&lex.IsName != 0 &&
+		(first < width || !lex.IsWide(t[first-width:]) && !prose.IsStop(t[first-width:])) {
 		first--
 	}
 	name := t[first:i]

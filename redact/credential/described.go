@@ -127,7 +127,8 @@ func (s *Scanner) ofSecret(name lex.Span, i int) lex.Span {
 		return lex.Span{}
 	}
 	v := s.values.Quoted(i+1, 0)
-	if v.From == v.To || v.To == v.From+1 && lex.Classes[t[v.From]]&lex.IsAlnum == 0 || lex.MarkLen(t[v.From:]) > 0 || !lex.IsEndAfter(t, v.To+1) || t[v.From] == ' ' && t[v.To-1] == ' ' {
+	if v.From == v.To || v.To == v.From+1 && lex.Classes[t[v.From]]&lex.IsAlnum == 0 || lex.MarkLen(t[v.From:]) > 0 || !lex.IsEndAfter(t, v.To+1) ||
+		t[v.From] == ' ' && t[v.To-1] == ' ' {
 		return lex.Span{} // "token " + name + " is set"
 	}
 	second := lex.After(t, v.To+1, ", ")

@@ -58,7 +58,9 @@ func (s *Scanner) option(i int) lex.Span {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
 	name := t[from:to]
-	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) || bytes.EqualFold(name, []byte("command")) { // its secrets are found as in any command
+	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) ||
+		string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) ||
+		bytes.EqualFold(name, []byte("command")) { // its secrets are found as in any command
 		return lex.Span{}
 	}
 	if at := lex.After(t, v, "<<<"); at > 0 { // of a shell
@@ -67,7 +69,8 @@ func (s *Scanner) option(i int) lex.Span {
 		}
 	}
 	c := s.values.Value(v)
-	if c.From < c.To && (lex.IsOption(t[c.From:c.To]) || about.IsNameOfSecret(name, t[c.From:c.To]) || lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
+	if c.From < c.To && (lex.IsOption(t[c.From:c.To]) || about.IsNameOfSecret(name, t[c.From:c.To]) ||
+		lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
 		return lex.Span{}
 	}
 	if bytes.EqualFold(name, []byte("env")) || bytes.EqualFold(name, []byte("environment")) {

@@ -71,7 +71,8 @@ func (s *Scanner) listed(i, end int) lex.Span {
 	for open > s.from && (t[open-1] == '\\' || t[open-1] == ' ' || t[open-1] == '\n' || t[open-1] == '\t') {
 		open--
 	}
-	if call := t[max(0, open-2*maxGap):open]; bytes.Contains(call, []byte("buildConfigField")) || bytes.Contains(call, []byte("resValue")) { // of Gradle: TYPE, "NAME", "SECRET"
+	if call := t[max(0, open-2*maxGap):open]; bytes.Contains(call, []byte("buildConfigField")) ||
+		bytes.Contains(call, []byte("resValue")) { // of Gradle: TYPE, "NAME", "SECRET"
 		if quote := i + 1 + len(t[i+1:]) - len(bytes.TrimLeft(t[i+1:], " ")); quote < len(t) && t[quote] == '"' && s.Names.IsPairName(&s.name, name) {
 			return s.values.Quoted(quote, 0)
 		}
@@ -202,7 +203,8 @@ func (s *Scanner) symbol(from, i int) lex.Span {
 		return lex.Span{}
 	}
 	v := lex.Span{From: quote + 1, To: s.values.Closing(quote, 0)}
-	if w := t[v.From:v.To]; v.From == v.To || lex.MarkLen(w) > 0 || v.To+1 < len(t) && bytes.IndexByte([]byte(" ,;)]}\r\n\\"), t[v.To+1]) < 0 || bytes.IndexByte(w, ' ') >= 0 || prose.IsPlain(w) || prose.IsLabel(w) || s.Names.IsPairName(&s.name, w) {
+	if w := t[v.From:v.To]; v.From == v.To || lex.MarkLen(w) > 0 || v.To+1 < len(t) && bytes.IndexByte([]byte(" ,;)]}\r\n\\"), t[v.To+1]) < 0 ||
+		bytes.IndexByte(w, ' ') >= 0 || prose.IsPlain(w) || prose.IsLabel(w) || s.Names.IsPairName(&s.name, w) {
 		return lex.Span{} // of a form: label :password, "Password"
 	}
 	return v

@@ -60,7 +60,8 @@ func (s *Scanner) prompted(i int) lex.Span {
 	}
 	head := t[max(0, to-maxPrompt):to]
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
-	if t[i] == '=' && bytes.HasPrefix(head, []byte("PASSWORD ")) && bytes.Count(head, []byte(" ")) == 1 && prose.LooksSecret(t[v.From:v.To]) { // of Elasticsearch: PASSWORD elastic = SECRET
+	if t[i] == '=' && bytes.HasPrefix(head, []byte("PASSWORD ")) && bytes.Count(head, []byte(" ")) == 1 &&
+		prose.LooksSecret(t[v.From:v.To]) { // of Elasticsearch: PASSWORD elastic = SECRET
 		return v
 	}
 	if (bytes.HasSuffix(head, []byte("ed")) || bytes.HasSuffix(head, []byte("ly"))) && prose.LooksSecret(t[v.From:v.To]) && !lex.IsDigit(t[v.From]) {
@@ -238,7 +239,8 @@ func (s *Scanner) isPrompt(head []byte) bool {
 		}
 		from--
 	}
-	if tail := head[from:]; len(tail) <= names.MaxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && tail[len(tail)-1] != '-' && s.sensitiveName(tail, names.NoWhole|names.AtEnd) {
+	if tail := head[from:]; len(tail) <= names.MaxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && tail[len(tail)-1] != '-' &&
+		s.sensitiveName(tail, names.NoWhole|names.AtEnd) {
 		return true
 	}
 	for i := 0; i < len(head); i++ {

@@ -109,7 +109,8 @@ func isIdle(t []byte, i int) bool {
 	case ' ', '\t', '\n':
 		return before|0x20 != 'r' && before|0x20 != 'c' && (i+1 == len(t) || t[i+1] != '"' && t[i+1] != '\'')
 	case ',':
-		return lex.Classes[before]&lex.IsQuote == 0 && (before != ' ' || i < 2 || lex.Classes[t[i-2]]&lex.IsQuote == 0) && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || lex.Classes[t[i+2]]&lex.IsQuote == 0 && t[i+2] != '<'))
+		return lex.Classes[before]&lex.IsQuote == 0 && (before != ' ' || i < 2 || lex.Classes[t[i-2]]&lex.IsQuote == 0) &&
+			(i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || lex.Classes[t[i+2]]&lex.IsQuote == 0 && t[i+2] != '<'))
 	case '(':
 		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<' && before != '!'
 	case '{':

@@ -109,7 +109,8 @@ func (s *Scanner) item(i int) lex.Span {
 		}
 	}
 	v := s.values.Value(i + 1)
-	if v.From >= v.To || t[v.From] == '{' || v.To < len(t) && t[v.To] == ' ' && t[v.To-1] == ':' || bytes.IndexByte(t[v.From:v.To], ':') > 0 && v.To-v.From < names.MaxPairName {
+	if v.From >= v.To || t[v.From] == '{' || v.To < len(t) && t[v.To] == ' ' && t[v.To-1] == ':' ||
+		bytes.IndexByte(t[v.From:v.To], ':') > 0 && v.To-v.From < names.MaxPairName {
 		return lex.Span{} // of a member
 	}
 	if s.Names.IsPairName(&s.name, t[v.From:v.To]) {
@@ -135,7 +136,8 @@ func (s *Scanner) member(name []byte, i int) lex.Span {
 		return lex.Span{} // members of its own, each of which would read to the last one's end
 	}
 	v := s.values.Value(i + 1)
-	if v.From >= v.To || v.From > i && bytes.IndexByte(t[i:v.From], '\n') >= 0 || lex.CountDigits(t[v.From:v.To]) == v.To-v.From && v.To-v.From <= 5 || t[v.From] == '[' || t[v.From] == '{' {
+	if v.From >= v.To || v.From > i && bytes.IndexByte(t[i:v.From], '\n') >= 0 || lex.CountDigits(t[v.From:v.To]) == v.To-v.From && v.To-v.From <= 5 ||
+		t[v.From] == '[' || t[v.From] == '{' {
 		return lex.Span{}
 	}
 	return v

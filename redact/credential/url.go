@@ -35,7 +35,8 @@ func (s *Scanner) url(i int) lex.Span {
 		to = path
 	}
 	userinfo := bytes.LastIndexByte(t[from:to], '@')
-	if userinfo < 0 && (bytes.HasSuffix(scheme, []byte("vmess")) || string(scheme[max(0, len(scheme)-3):]) == "ssr") && lex.MarkLen(t[from:]) == 0 { // all of it is encoded
+	if userinfo < 0 && (bytes.HasSuffix(scheme, []byte("vmess")) || string(scheme[max(0, len(scheme)-3):]) == "ssr") &&
+		lex.MarkLen(t[from:]) == 0 { // all of it is encoded
 		for to < len(t) && !lex.IsURLEnd(t[to]) {
 			to++
 		}
@@ -61,7 +62,9 @@ func (s *Scanner) url(i int) lex.Span {
 		}
 	}
 	switch {
-	case userinfo < 0, (colon < 0 || colon > userinfo) && (bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp")) || !bytes.Contains(scheme, []byte("http")) && about.IsHumped(t[from:from+userinfo])):
+	case userinfo < 0, (colon < 0 || colon > userinfo) &&
+		(bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp")) ||
+			!bytes.Contains(scheme, []byte("http")) && about.IsHumped(t[from:from+userinfo])):
 		return lex.Span{} // a user of SSH is no token, nor is the word before spark://Driver@host
 	case colon < 0 || colon > userinfo:
 		s.password = lex.Span{From: from, To: from + userinfo}

@@ -70,7 +70,8 @@ func cardAt(t []byte, i int) (c lex.Span) {
 		k++
 		at++
 	}
-	if n < MinCard || !isIssued(digits[:n]) || !checks(digits[:n]) || at < len(t) && (lex.Classes[t[at]]&lex.IsAlnum != 0 || t[at] == '_' || at+1 < len(t) && (t[at] == '-' || t[at] == '.') && lex.Classes[t[at+1]]&lex.IsAlnum != 0) {
+	if n < MinCard || !isIssued(digits[:n]) || !checks(digits[:n]) ||
+		at < len(t) && (lex.Classes[t[at]]&lex.IsAlnum != 0 || t[at] == '_' || at+1 < len(t) && (t[at] == '-' || t[at] == '.') && lex.Classes[t[at+1]]&lex.IsAlnum != 0) {
 		return c
 	}
 	behind := cardEnd(t, at)
@@ -115,7 +116,8 @@ func isIssued(d []byte) bool {
 		return len(d) == 15
 	case 3600 <= first && first < 3700, 3800 <= first && first < 3900, 3000 <= first && first < 3060:
 		return len(d) == 14
-	case first == 6011, 6440 <= first && first < 6600, 3528 <= first && first < 3590, 6200 <= first && first < 6300, 5000 <= first && first < 5100, 5600 <= first && first < 5900:
+	case first == 6011, 6440 <= first && first < 6600, 3528 <= first && first < 3590, 6200 <= first && first < 6300, 5000 <= first && first < 5100,
+		5600 <= first && first < 5900:
 		return len(d) >= 16
 	}
 	return false

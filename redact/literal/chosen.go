@@ -60,7 +60,8 @@ func (r *Reader) choice(i int, isNone func([]byte, lex.Span) bool) lex.Span {
 		}
 	}
 	v := r.Quoted(i, 0)
-	if w := r.Text[v.From:max(v.From, v.To)]; len(w) == 0 || len(w) == 1 && lex.Classes[w[0]]&lex.IsAlnum == 0 || lex.MarkLen(w) > 0 || formats.IsPlaceholder(w) || prose.IsLabel(w) || r.Names.IsPairName(&r.name, w) || isNone(r.Text, v) {
+	if w := r.Text[v.From:max(v.From, v.To)]; len(w) == 0 || len(w) == 1 && lex.Classes[w[0]]&lex.IsAlnum == 0 || lex.MarkLen(w) > 0 || formats.IsPlaceholder(w) ||
+		prose.IsLabel(w) || r.Names.IsPairName(&r.name, w) || isNone(r.Text, v) {
 		v = lex.Span{}
 	}
 	if len(r.choices) == maxJudged {

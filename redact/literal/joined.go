@@ -94,7 +94,8 @@ func (r *Reader) PastApostrophes(i int, v lex.Span) lex.Span {
 // one behind it that does not end a quotation that began before i in the line.
 func (r *Reader) isQuoted(i int, v lex.Span) bool {
 	t := r.Text
-	return i < v.From && v.From < v.To && v.To < len(t) && (t[v.To] == '"' || t[v.To] == '\'') && lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && bytes.Count(r.lineBefore(i), t[v.To:v.To+1])%2 == 0
+	return i < v.From && v.From < v.To && v.To < len(t) && (t[v.To] == '"' || t[v.To] == '\'') && lex.Classes[t[v.From-1]]&lex.IsQuote == 0 &&
+		bytes.Count(r.lineBefore(i), t[v.To:v.To+1])%2 == 0
 }
 
 // isWithin reports whether the same mark is within a word.
@@ -108,7 +109,8 @@ func (r *Reader) joinedByShell(i int) int {
 	t, to := r.Text, i
 	for n := 0; n < maxPieces && to < len(t) && (t[to] == '"' || t[to] == '\''); n++ {
 		end := bytes.IndexByte(t[to+1:min(len(t), to+1+maxJoined)], t[to])
-		if inner := t[to+1 : to+1+max(end, 0)]; end < 0 || bytes.IndexByte(inner, '\n') >= 0 || n == 0 && (end == 0 || formats.IsPlaceholder(inner) || lex.MarkLen(inner) > 0) {
+		if inner := t[to+1 : to+1+max(end, 0)]; end < 0 || bytes.IndexByte(inner, '\n') >= 0 ||
+			n == 0 && (end == 0 || formats.IsPlaceholder(inner) || lex.MarkLen(inner) > 0) {
 			return i
 		}
 		to = lex.CredentialEnd(t, to+1+end+1)

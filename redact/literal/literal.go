@@ -53,7 +53,8 @@ func skipTags(t []byte, i int) int {
 // is a method of it.
 func behindMark(t []byte, i int) lex.Span {
 	v := lex.Span{From: i, To: lex.CredentialEnd(t, i)}
-	if rest := t[v.From:v.To]; bytes.HasPrefix(rest, []byte("</")) || len(bytes.TrimLeft(rest, "}],")) == 0 || len(rest) > 1 && rest[0] == '.' && rest[len(rest)-1] == '(' {
+	if rest := t[v.From:v.To]; bytes.HasPrefix(rest, []byte("</")) || len(bytes.TrimLeft(rest, "}],")) == 0 ||
+		len(rest) > 1 && rest[0] == '.' && rest[len(rest)-1] == '(' {
 		v.To = v.From
 	}
 	return v
@@ -82,7 +83,8 @@ func (r *Reader) opened(i int, separator byte, isMarked bool) (v lex.Span, ok bo
 		return r.list(i), true
 	case '{':
 		to := r.Closed(i)
-		if to < len(t) && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] >= 0x80) && (separator != ':' || isMarked) && isBraced(t[i:to]) { // of Spring: {cipher}SECRET, {noop}SECRET
+		if to < len(t) && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] >= 0x80) && (separator != ':' || isMarked) &&
+			isBraced(t[i:to]) { // of Spring: {cipher}SECRET, {noop}SECRET
 			to = lex.CredentialEnd(t, to)
 		}
 		return lex.Span{From: i, To: to}, true
@@ -207,7 +209,8 @@ func (r *Reader) expression(i, to int, isAssigned bool) (v lex.Span, ok bool) {
 		return lex.Span{}, lex.IsWords(t[i : to-1]) // getpass.getpass(), or it has been redacted
 	case (last == '(' || last == '[') && isQuote:
 		return r.firstArgument(i, to)
-	case t[to] == ' ' && isAssigned && to+2 < len(t) && t[to+1] == '(' && lex.Classes[t[to+2]]&lex.IsQuote != 0 && lex.IsWords(t[i:to]): // of Ada and of GNU: f ("SECRET")
+	case t[to] == ' ' && isAssigned && to+2 < len(t) && t[to+1] == '(' && lex.Classes[t[to+2]]&lex.IsQuote != 0 &&
+		lex.IsWords(t[i:to]): // of Ada and of GNU: f ("SECRET")
 		end, closed := r.parenthesis(to + 1)
 		if closed {
 			end++
@@ -315,7 +318,8 @@ func (r *Reader) ofScheme(i, to int) lex.Span {
 // in another function: "$1", "concat($1".
 func isParameter(b []byte) bool {
 	b = b[bytes.LastIndexByte(b, '(')+1:]
-	return len(b) == 1 && b[0] == '?' || len(b) > 1 && (b[0] == '$' || b[0] == ':' || b[0] == '@' || b[0] == '%') && (lex.CountDigits(b[1:]) == len(b)-1 || b[0] != '$' && lex.IsWords(b[1:]))
+	return len(b) == 1 && b[0] == '?' || len(b) > 1 && (b[0] == '$' || b[0] == ':' || b[0] == '@' || b[0] == '%') &&
+		(lex.CountDigits(b[1:]) == len(b)-1 || b[0] != '$' && lex.IsWords(b[1:]))
 }
 
 // maxType, maxSpace and maxArguments limit a type, what is looked at behind a string, and
@@ -504,7 +508,8 @@ func (r *Reader) below(i int, separator byte) lex.Span {
 			return r.Quoted(i, 0)
 		}
 		to := lex.CredentialEnd(r.Text, i)
-		if isKeyword(t[i:to]) || i == first && (separator != ':' || !isLone(t, i, to)) || to > i && t[to-1] == ':' || t[i] == '-' || to < len(t) && t[to] > ' ' || to < len(t) && t[to] == ' ' {
+		if isKeyword(t[i:to]) || i == first && (separator != ':' || !isLone(t, i, to)) || to > i && t[to-1] == ':' || t[i] == '-' || to < len(t) && t[to] > ' ' ||
+			to < len(t) && t[to] == ' ' {
 			return lex.Span{} // another member, or a sentence
 		}
 		return lex.Span{From: i, To: to}
@@ -552,7 +557,8 @@ func isKeyword(w []byte) bool {
 // is alone in its line, and neither another assignment nor a word of a form.
 func isLone(t []byte, i, to int) bool {
 	w := t[i:to]
-	return len(w) > 2 && (to == len(t) || t[to] == '\n' || t[to] == '\r') && (lex.Classes[w[0]]&lex.IsAlnum != 0 || (w[0] >= 0x80 || strings.IndexByte("!@%^*+~_", w[0]) >= 0) && prose.LooksSecret(w)) &&
+	return len(w) > 2 && (to == len(t) || t[to] == '\n' || t[to] == '\r') &&
+		(lex.Classes[w[0]]&lex.IsAlnum != 0 || (w[0] >= 0x80 || strings.IndexByte("!@%^*+~_", w[0]) >= 0) && prose.LooksSecret(w)) &&
 		bytes.IndexByte(w, '=') < 0 && bytes.IndexByte(w, ':') < 0 && bytes.IndexByte(w, '(') < 0 && !prose.IsPlain(bytes.TrimRight(w, "?!."))
 }
 

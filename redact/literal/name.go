@@ -22,12 +22,14 @@ func (r *Reader) NameBefore(from, i int) (name []byte, first int) {
 			i = at - 1
 		}
 	}
-	for i > from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || t[i-1] == '*' && !equals && (i > 1 && t[i-2] == '*' || t[i] == '*') || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!' || t[i-1] == '|')) {
+	for i > from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' ||
+		t[i-1] == '*' && !equals && (i > 1 && t[i-2] == '*' || t[i] == '*') || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!' || t[i-1] == '|')) {
 		i--
 	}
 	if equals && i > from+1 && t[i-1] == '}' && t[i-2] > ' ' { // ${env:NAME} =, $ENV{NAME} =
 		begin := max(from, i-names.MaxPairName)
-		if at := bytes.LastIndexByte(t[begin:i], '{'); at >= 0 && lex.After(t, begin+at, "{env:") > 0 || at > 0 && (t[begin+at-1] == '>' || lex.Classes[t[begin+at-1]]&lex.IsAlnum != 0) {
+		if at := bytes.LastIndexByte(t[begin:i], '{'); at >= 0 && lex.After(t, begin+at, "{env:") > 0 ||
+			at > 0 && (t[begin+at-1] == '>' || lex.Classes[t[begin+at-1]]&lex.IsAlnum != 0) {
 			i--
 		}
 	}

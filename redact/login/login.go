@@ -156,7 +156,8 @@ func account(t, name []byte, first, i int) lex.Span {
 		}
 	}
 	if bytes.HasSuffix(t[:first], []byte("register => ")) || bytes.HasSuffix(t[:first], []byte(":pserver:")) ||
-		first > 1 && t[first-1] == '/' && t[first-2] == '/' && (first == 2 || t[first-3] <= ' ' || lex.Classes[t[first-3]]&lex.IsQuote != 0) && at+1 < len(t) && lex.Classes[t[at+1]]&lex.IsAlnum != 0 { // mount_smbfs //NAME:SECRET@HOST/SHARE
+		first > 1 && t[first-1] == '/' && t[first-2] == '/' && (first == 2 || t[first-3] <= ' ' || lex.Classes[t[first-3]]&lex.IsQuote != 0) && at+1 < len(t) &&
+			lex.Classes[t[at+1]]&lex.IsAlnum != 0 { // mount_smbfs //NAME:SECRET@HOST/SHARE
 		return lex.Span{From: i + 1, To: at}
 	}
 	port := at + 1
@@ -191,7 +192,8 @@ func tried(t, name []byte, first, i int) lex.Span {
 		if !isHex(name) {
 			return lex.Span{}
 		}
-		if challenge := t[max(0, first-len("0123456789abcdef:")):first]; len(name) == 32 && len(challenge) == 17 && challenge[16] == ':' && isHex(challenge[:16]) { // of NTLM: NAME::DOMAIN:CHALLENGE:HASH:…
+		if challenge := t[max(0, first-len("0123456789abcdef:")):first]; len(name) == 32 && len(challenge) == 17 && challenge[16] == ':' &&
+			isHex(challenge[:16]) { // of NTLM: NAME::DOMAIN:CHALLENGE:HASH:…
 			return lex.Span{From: first, To: value().To}
 		}
 		if first > 0 && strings.IndexByte("$*#", t[first-1]) < 0 && !lex.StartsLine(t, first) { // $DCC2$10240#ann#HASH

@@ -29,7 +29,8 @@ func (f *Finder) prints(line []byte, ofProgram bool) bool {
 		f.buf = nil
 	}
 	f.buf, f.tried, f.ofProgram = f.buf[:0], 0, ofProgram
-	return f.line(line, 0) || foldIndex(line[:min(len(line), len(" select "))], "select ") >= 0 && f.isSelection(line) || ofProgram && (f.isReference(line) || f.isCode(line))
+	return f.line(line, 0) || foldIndex(line[:min(len(line), len(" select "))], "select ") >= 0 && f.isSelection(line) ||
+		ofProgram && (f.isReference(line) || f.isCode(line))
 }
 
 // A flow is what goes from a command to the next one.

@@ -251,7 +251,8 @@ func (f *Finder) isVariable(w []byte) bool {
 				from++
 			}
 		}
-		if len(w)-from > len("env:") && bytes.EqualFold(w[from:from+len("env")], []byte("env")) && (w[from+len("env")] == ':' || w[from+len("env")] == '.') { // of PowerShell, of Nushell
+		if len(w)-from > len("env:") && bytes.EqualFold(w[from:from+len("env")], []byte("env")) &&
+			(w[from+len("env")] == ':' || w[from+len("env")] == '.') { // of PowerShell, of Nushell
 			from += len("env:")
 		}
 		to := from

@@ -162,7 +162,8 @@ func isHead(b []byte, last byte) bool {
 	words := bytes.Count(b, []byte(" ")) + 1
 	if last == '>' {
 		switch {
-		case isDrive(b), bytes.HasPrefix(b, []byte("PS ")), bytes.HasPrefix(b, []byte("MariaDB [")), bytes.HasPrefix(b, []byte("MySQL [")), bytes.IndexByte(b, '@') > 0 && (isPath(word) || words < 6 && bytes.Contains(b, []byte(" ~")) || words < 6 && bytes.Contains(b, []byte(" /"))):
+		case isDrive(b), bytes.HasPrefix(b, []byte("PS ")), bytes.HasPrefix(b, []byte("MariaDB [")), bytes.HasPrefix(b, []byte("MySQL [")),
+			bytes.IndexByte(b, '@') > 0 && (isPath(word) || words < 6 && bytes.Contains(b, []byte(" ~")) || words < 6 && bytes.Contains(b, []byte(" /"))):
 			return true
 		case words > 1 || len(b) > 48 || lex.Classes[b[0]]&lex.IsAlnum == 0 && b[0] != '(' && b[0] != '~':
 			return false
@@ -217,7 +218,8 @@ func (p *prompt) ends(t []byte, i, end int) bool {
 	if len(p.head) == 0 && bytes.ContainsAny(p.above, "~/@") && bytes.Equal(bytes.TrimSpace(line), p.above) {
 		return true
 	}
-	if bytes.HasPrefix(line, []byte("\u256d\u2500")) || bytes.HasPrefix(line, []byte("\u250c\u2500\u2500(")) || bytes.Contains(line, []byte(" MINGW")) && bytes.IndexByte(line, '@') > 0 {
+	if bytes.HasPrefix(line, []byte("\u256d\u2500")) || bytes.HasPrefix(line, []byte("\u250c\u2500\u2500(")) ||
+		bytes.Contains(line, []byte(" MINGW")) && bytes.IndexByte(line, '@') > 0 {
 		return true
 	}
 	next := promptOf(line)
@@ -229,9 +231,11 @@ func (p *prompt) ends(t []byte, i, end int) bool {
 	case next.last >= 0xC2:
 		return p.last >= 0xC2 || len(next.head) > 0
 	case next.end == len(line) || len(bytes.TrimSpace(line[next.end:])) == 0:
-		return isDrive(next.head) || isPath(next.head[bytes.LastIndexByte(next.head, ' ')+1:]) && (bytes.IndexByte(next.head, '@') > 0 || string(next.head) == "~") || len(next.head) > 2 && next.head[0] == '['
+		return isDrive(next.head) || isPath(next.head[bytes.LastIndexByte(next.head, ' ')+1:]) && (bytes.IndexByte(next.head, '@') > 0 || string(next.head) == "~") ||
+			len(next.head) > 2 && next.head[0] == '['
 	case len(next.head) == 0:
 		return next.last == '$' // others are before comments and quotations too
 	}
-	return bytes.ContainsAny(next.head, "@~") || next.last == '>' && (isDrive(next.head) || bytes.HasPrefix(next.head, []byte("PS "))) || next.head[0] == '[' || next.head[0] == '/' || isClient(next.head) || next.last == p.last && len(p.head) > 0 && next.head[0] == p.head[0]
+	return bytes.ContainsAny(next.head, "@~") || next.last == '>' && (isDrive(next.head) || bytes.HasPrefix(next.head, []byte("PS "))) || next.head[0] == '[' ||
+		next.head[0] == '/' || isClient(next.head) || next.last == p.last && len(p.head) > 0 && next.head[0] == p.head[0]
 }

@@ -168,7 +168,8 @@ func ofVariable(t []byte, from, to int) (int, lex.Span) {
 // sentence about it. Package argv has the same condition for a text.
 func isTelling(t []byte, from, to int, kind noun) bool {
 	other := isOther(t[from:to], kind) || kind == password && isOfQuestion(t[from:to])
-	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (from < 2 || t[from-1] != '#' || t[from-2] != ')') && (other || !lex.IsCompound(t, from)) {
+	if from > 0 && !lex.IsWordBreak(t[from-1]) && t[from-1] != '/' && t[from-1] != '\\' && (from < 2 || t[from-1] != '#' || t[from-2] != ')') &&
+		(other || !lex.IsCompound(t, from)) {
 		return false
 	}
 	if to < len(t) && !lex.IsWordBreak(t[to]) && t[to] != '\\' && (t[to] != ':' || !other) && t[to] != '?' && (other || !endsSentence(t, to)) {
@@ -472,7 +473,8 @@ func isSent(t []byte, from int, v lex.Span) bool {
 		}
 	}
 	around := t[max(0, from-2*maxClause):min(len(t), from+2*maxClause)]
-	return (len(head) == 0 || lex.Classes[head[0]]&lex.IsQuote != 0 && len(head) == 1) && LooksSecret(w) && !isOfTest(w) && bytes.Count(around, []byte("PASS")) == 1 && !bytes.Contains(around, []byte("FAIL"))
+	return (len(head) == 0 || lex.Classes[head[0]]&lex.IsQuote != 0 && len(head) == 1) && LooksSecret(w) && !isOfTest(w) &&
+		bytes.Count(around, []byte("PASS")) == 1 && !bytes.Contains(around, []byte("FAIL"))
 }
 
 // isOfTest reports whether w may be the name of a test or of its file.

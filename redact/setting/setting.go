@@ -57,7 +57,8 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 	case t[i] != '=':
 	case bytes.HasPrefix(name, []byte("user_")) && i+1 < len(t) && t[i+1] == '"' && f.hasModule(): // of Kafka and ZooKeeper
 		return found, f.values.Value(i + 1)
-	case lex.HasFoldSuffix(name, "key") && (bytes.Contains(t[max(0, first-2*maxGap):i], []byte("wireless.")) || bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("netsh wlan"))): // of OpenWrt, of Windows
+	case lex.HasFoldSuffix(name, "key") && (bytes.Contains(t[max(0, first-2*maxGap):i], []byte("wireless.")) ||
+		bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("netsh wlan"))): // of OpenWrt, of Windows
 		return found, f.values.Value(i + 1)
 	case string(name) == "name" && bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("/snmp community ")): // of MikroTik
 		return found, f.values.Value(i + 1)
@@ -224,7 +225,8 @@ func (f *Finder) OfUser(name []byte, i int) lex.Span {
 			return lex.Span{}
 		}
 		user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
-		if !ok || len(user) == 0 || len(secret) == 0 || !quoted && !prose.LooksSecret(secret) || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) || lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
+		if !ok || len(user) == 0 || len(secret) == 0 || !quoted && !prose.LooksSecret(secret) || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) ||
+			lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
 			return lex.Span{} // a group
 		}
 		return lex.Span{From: v.From + len(user) + 1, To: v.To}
@@ -301,7 +303,8 @@ func (f *Finder) Granted(i int) lex.Span {
 			line.To = i + n
 		}
 		rule := t[line.From:line.To]
-		f.grants = bytes.Contains(rule, []byte("SETUSER ")) || bytes.Contains(rule, []byte("setuser ")) || bytes.Contains(rule, []byte("user ")) && bytes.Contains(rule, []byte(" on >"))
+		f.grants = bytes.Contains(rule, []byte("SETUSER ")) || bytes.Contains(rule, []byte("setuser ")) ||
+			bytes.Contains(rule, []byte("user ")) && bytes.Contains(rule, []byte(" on >"))
 		f.granting = line
 	}
 	if !f.grants {

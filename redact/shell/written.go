@@ -364,7 +364,8 @@ func (f *Finder) cases() {
 		if !ok || len(name) == len(subject) || bytes.IndexByte(subject, '$') < 0 || !f.values.Names.IsPairName(&f.name, name) {
 			continue
 		}
-		ofWord := bytes.Contains(name, []byte("pass")) || bytes.Contains(name, []byte("PASS")) || bytes.Contains(name, []byte("Pass")) || lex.HasFoldSuffix(name, "pw") || lex.HasFoldSuffix(name, "pwd") || lex.HasFoldSuffix(name, "pin")
+		ofWord := bytes.Contains(name, []byte("pass")) || bytes.Contains(name, []byte("PASS")) || bytes.Contains(name, []byte("Pass")) ||
+			lex.HasFoldSuffix(name, "pw") || lex.HasFoldSuffix(name, "pwd") || lex.HasFoldSuffix(name, "pin")
 		i += len(subject) + len(" in")
 		end := i + bytes.Index(t[i:], []byte("esac"))
 		if end < i {

@@ -60,7 +60,8 @@ func (f *Finder) clause(run, i int) lex.Span {
 	case kind > 0 && kind+1 < len(rest) && rest[kind+1] > ' ' && (kind == 1 && lex.IsDigit(rest[0]) || isKind(rest[:kind])): // of a router: password 7 SECRET
 		from += kind + 1
 		v := lex.Span{From: from, To: lex.CredentialEnd(t[:min(len(t), from+maxClause)], from)}
-		if (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r' || lex.Classes[t[v.To]]&lex.IsQuote != 0) && (string(t[from-kind-1:from-1]) == "ENC" || lex.StartsLine(t, run)) && !prose.IsPlain(t[v.From:v.To]) {
+		if (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r' || lex.Classes[t[v.To]]&lex.IsQuote != 0) &&
+			(string(t[from-kind-1:from-1]) == "ENC" || lex.StartsLine(t, run)) && !prose.IsPlain(t[v.From:v.To]) {
 			return v
 		}
 	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && lex.Classes[rest[1]]&lex.IsQuote != 0:

@@ -52,7 +52,8 @@ func chap(line []byte) (v lex.Span) {
 		return lex.Span{}
 	}
 	secret, address := line[words[2].From:words[2].To], line[words[3].From:words[3].To]
-	if string(address) != "*" && (!lex.IsDigit(address[0]) || bytes.IndexByte(address, '.') < 0) || lex.Classes[secret[0]]&lex.IsQuote != 0 || secret[0] == '\\' || len(secret) < 3 || lex.IsPort(secret) || isUpper(secret) || !isSecret(secret, false) {
+	if string(address) != "*" && (!lex.IsDigit(address[0]) || bytes.IndexByte(address, '.') < 0) || lex.Classes[secret[0]]&lex.IsQuote != 0 || secret[0] == '\\' ||
+		len(secret) < 3 || lex.IsPort(secret) || isUpper(secret) || !isSecret(secret, false) {
 		return lex.Span{}
 	}
 	return words[2]
@@ -101,7 +102,8 @@ func directive(line []byte) (name, value lex.Span) {
 			return lex.Span{}, value
 		}
 	case isSetter(first):
-		if name = word(); string(first) == "set" && (endsIn(line[name.From:name.To], "psksecret", "passwd") || isPass(line[name.From:name.To]) || isUpper(line[name.From:name.To])) {
+		if name = word(); string(first) == "set" &&
+			(endsIn(line[name.From:name.To], "psksecret", "passwd") || isPass(line[name.From:name.To]) || isUpper(line[name.From:name.To])) {
 			break // of FortiOS, of expect, of Metasploit
 		}
 		fallthrough

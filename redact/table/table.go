@@ -92,7 +92,8 @@ func isNumber(b []byte) bool {
 func (f *Finder) pair(t []byte, i, end int) lex.Span {
 	line := t[i:end]
 	switch {
-	case len(line) < 5 || len(line) > maxDirective || line[0] != 'u' && line[len(line)-1] != '|' && line[len(line)-1] <= 'z' && (!lex.IsDigit(line[0]) || line[len(line)-1] != '"'): // most lines
+	case len(line) < 5 || len(line) > maxDirective ||
+		line[0] != 'u' && line[len(line)-1] != '|' && line[len(line)-1] <= 'z' && (!lex.IsDigit(line[0]) || line[len(line)-1] != '"'): // most lines
 	case bytes.HasPrefix(line, []byte("user ")) && bytes.Count(line, []byte(" ")) == 2 && bytes.Contains(t[max(0, i-maxDirective):i], []byte("ftp")):
 		from := i + bytes.LastIndexByte(line, ' ') + 1
 		if c := (lex.Span{From: from, To: end}); isSecret(bytes.TrimRight(t[c.From:c.To], "\r"), false) {
