@@ -71,7 +71,9 @@ func (w *walk) command(text string, longest int) {
 		return
 	}
 	d, left := w.a.commands.Detect(text, w.budget)
-	w.budget = left
+	if w.budget = left; w.foreign && left > 0 && len(text) <= maxCode {
+		d &^= detector.Opaque
+	}
 	if d != 0 {
 		w.found(d)
 	}

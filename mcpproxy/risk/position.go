@@ -20,6 +20,7 @@ const (
 	maxTools    = 4        // of one item, and programs and lists of arguments of one object
 	maxList     = 64 << 10 // bytes of a list in a string
 	maxJoined   = 8 << 10  // bytes of a command that is a list
+	maxCode     = 64 << 10 // bytes of code that are read
 	maxPanes    = 32       // in which operations of a list leave lines open
 	maxLookups  = 40       // paths that are made, see walk.found
 	joinedBytes = 4        // of a list of arguments that a step of the budget for commands reads
@@ -45,7 +46,9 @@ type walk struct {
 	names        []byte // a decoded name
 	argv         []byte // words joined to a command
 	files        target.Buffer
-	last         *Tool // of the last item without a definition
+	last         *Tool  // of the last item without a definition
+	interpreter  string // of the code among the arguments, see runsCode
+	foreign      bool   // a shell cannot parse code, which says nothing
 
 	meanings map[string]argument // of names, of this call and others
 }

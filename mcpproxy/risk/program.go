@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/mcpproxy/risk/command"
 	"auditproxy/mcpproxy/risk/detector"
+	"auditproxy/mcpproxy/risk/service"
 )
 
 // runsProgram judges the arguments at b[from], an object, as the words of the command that
@@ -89,6 +90,31 @@ func appendQuoted(dst []byte, word string) []byte {
 	return append(dst, '\'')
 }
 
+// runsCode returns how a shell would run the code among the arguments at b[from], an object,
+// "" if a shell may run it itself: the name of the tool says the language, or an argument does.
+func (w *walk) runsCode(t *Tool, from int) (interpreter string) {
+	if t.special.Speaks || t.special.Code == "" {
+		return t.special.Code
+	}
+	i, more := w.b.First(from)
+	for more {
+		lit, at := w.b.Name(i)
+		if at < 0 {
+			return ""
+		}
+		if i = w.b.Skip(at); i < 0 {
+			return ""
+		}
+		if name := strings.ToLower(string(w.decodedName(lit))); name == "language" || name == "lang" || name == "runtime" || name == "kernel" {
+			if interpreter = service.Interpreter(text(w.b[at:i])); interpreter == "" {
+				return ""
+			}
+		}
+		i, more = w.b.Next(i, '}')
+	}
+	return interpreter
+}
+
 // special judges what the arguments at b[from], an object, do by what the tool is.
 func (w *walk) special(t *Tool, from int) {
 	w.found(t.special.Judge(w.b[from:], func(words ...string) {
@@ -108,8 +134,7 @@ func (w *walk) code(interpreter, text string) {
 	}
 	w.argv = appendQuoted(append(w.argv[:0], interpreter...), text)
 	d, left := w.a.commands.Detect(view(w.argv), w.budget)
-	const longest = 64 << 10 // that is read
-	if w.budget = left; left > 0 && len(w.argv) <= longest {
+	if w.budget = left; w.interpreter == "" && left > 0 && len(w.argv) <= maxCode {
 		d &^= detector.Opaque
 	}
 	if d != 0 {

@@ -2,6 +2,7 @@ package risk
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command"
@@ -23,7 +24,10 @@ type required [maxRequired / 64]uint64
 func (w *walk) arguments(t *Tool, i int) int {
 	var has required
 	if from := i; i < len(w.b) && w.b[i] == '{' {
-		if i = w.object(i, t, 0, &has); i < 0 {
+		outer := w.interpreter
+		w.interpreter = w.runsCode(t, from)
+		i = w.object(i, t, 0, &has)
+		if w.interpreter = outer; i < 0 {
 			return -1
 		}
 		if t.special.Program != "" {
@@ -476,15 +480,21 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 	isCommand := arg&(commandLine|program) != 0 || arg&typed != 0 && (t.executes || t.special.Graph || isStatement) || isOption
 	if isCommand {
+		runs := arg&(typed|commandLine) != 0 && t.executes && t.special.Code != ""
 		if t.executes || arg&typed == 0 || !t.special.Graph && !t.special.Queries || t.special.Database {
+			w.foreign = runs && w.interpreter != "" && !strings.HasPrefix(v, "%%") // a cell of bash
 			w.command(line, len(v))
+			if w.foreign {
+				w.foreign = false
+				w.shellLines(v)
+			}
 		}
 		if arg&statement != 0 || arg&(typed|commandLine) != 0 && t.special.Database || isStatement {
 			w.argv = appendQuoted(append(w.argv[:0], "psql -c"...), v)
 			w.command(view(w.argv), len(w.argv))
 		}
-		if arg&(typed|commandLine) != 0 && t.executes && t.special.Code != "" {
-			w.code(t.special.Code, v)
+		if runs {
+			w.code(cmp.Or(w.interpreter, t.special.Code), v)
 		}
 		if t.special.Graph {
 			w.argv = appendQuoted(append(w.argv[:0], "cypher-shell"...), v)
@@ -513,6 +523,15 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 	if !isCommand && (arg&address != 0 || strings.Contains(v[:min(len(v), 16)], ":")) && target.IsPrivateURL(v, arg&address != 0) {
 		w.found(detector.PrivateAddress)
+	}
+}
+
+// shellLines judges the lines of a notebook's code that its shell runs.
+func (w *walk) shellLines(code string) {
+	for line := range strings.Lines(code) {
+		if line, ok := strings.CutPrefix(strings.TrimSpace(line), "!"); ok {
+			w.command(line, len(line))
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package service
 
-import "strings"
+import (
+	"strings"
+
+	"auditproxy/internal/wordlist"
+)
 
 // hasWords reports whether the name of a tool has one of the words.
 type hasWords func(list string) bool
@@ -71,6 +75,22 @@ func weakens(has hasWords) bool {
 	return has("disable reset remove deactivate delete unenroll bypass") && has("mfa 2fa totp twofactor") ||
 		has("disable stop deactivate off delete bypass uninstall") &&
 			(has("cloudtrail guardduty antivirus edr auditing waf flowlogs") || has("audit") && has("log logs logging trail") || has("logging") || has("firewall") && !has("rule rules policy group list"))
+}
+
+// languages are those that no shell runs.
+const languages = "python python3 py ipython javascript js node nodejs deno bun typescript ts ruby rb perl php r julia java kotlin scala go golang rust c cpp csharp swift lua sql"
+
+// Interpreter returns how a shell would run code of a language, or rather finds the calls
+// that matter in it; "" for a shell's and for one that is not known.
+func Interpreter(language string) string {
+	language = strings.ToLower(language)
+	if !wordlist.Has(languages, language) {
+		return ""
+	}
+	if run := interpreterOf(func(list string) bool { return wordlist.Has(list, language) }); run != "" {
+		return run
+	}
+	return "python3 -c"
 }
 
 // interpreterOf returns how a shell would run the code that a tool runs, "" for none. Code

@@ -17,7 +17,7 @@ import (
 // isPlain reports whether all that the name says is no matter of Judge.
 func (t *Tool) isPlain() bool {
 	u := *t
-	u.Program, u.Database, u.Queries, u.Graph, u.Relays, u.Code = "", false, false, false, false, ""
+	u.Program, u.Database, u.Queries, u.Graph, u.Relays, u.Code, u.Speaks = "", false, false, false, false, "", false
 	return u == Tool{}
 }
 

@@ -24,6 +24,7 @@ type Tool struct {
 	Graph    bool   // they are Cypher
 	Relays   bool   // it calls the tool that its arguments name, as call_tool
 	Code     string // how a shell would run the code that it gets, "" for none
+	Speaks   bool   // its name says the language of that: no shell runs it
 
 	grants   bool // it gives a person, a key or a program access to a repository or an organization
 	forwards bool // it makes mail go elsewhere
@@ -58,6 +59,7 @@ func New(words []string, access Access) (t Tool) {
 	t.Graph = has("cypher neo4j memgraph falkordb")
 	if access == Changes {
 		t.Code = interpreterOf(has)
+		t.Speaks = t.Code != "" && has(languages+" jupyter notebook blender")
 	}
 	t.mongo = has("mongo mongodb")
 	t.page = has("browser page playwright puppeteer chrome devtools tab") && has("evaluate eval script javascript js code")

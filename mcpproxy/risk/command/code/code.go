@@ -172,7 +172,7 @@ func Judge(s *shell.Shell, language, text string) {
 	}
 }
 
-var literalEval = pattern{lazyregexp.New(`\b(?:eval|exec|compile|assert|__import__|loads?|importlib)\s*\(?\s*["'][^"']*["']|\bjson\.loads?\b|\bast\.literal_eval\b|\bre\.compile\b|\bRegExp\b|\.exec\(|\bcompile\s*\(\s*r?["']|\bfs\.exec`), 5}
+var literalEval = pattern{lazyregexp.New(`\b(?:eval|exec|compile|assert|__import__|loads?|importlib)\s*\(?\s*["'][^"']*["']|\bjson\.loads?\b|\bast\.literal_eval\b|\bre\.compile\b|\bRegExp\b|\.exec\(|\bcompile\s*\(\s*r?["']|\bfs\.exec|\.(?:eval|compile)\(\s*(?:\)|\w+\s*=[^=])`), 5}
 
 // evalsLiteral reports whether all that looks like the evaluation of code is of literals.
 func evalsLiteral(text string) bool {
