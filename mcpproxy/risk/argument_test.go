@@ -46,6 +46,8 @@ func TestCommandArguments(t *testing.T) {
 		{"content that is pasted later", "load_buffer", "", "", `{"content":"rm -rf /srv/x"}`, []string{"args.content"}},
 		{"content of an unknown tool", "x", "", "", `{"content":"rm -rf /srv/x"}`, []string{"args.content"}},
 		{"a source that is run", "run_code", "", "", `{"language":"bash","source":"rm -rf /srv/x"}`, []string{"args.source"}},
+		{"a language that the tool does not have", "run_code", "", `{"properties":{"code":{}}}`, `{"language":"python","code":"delete (a; b)"}`, []string{"args.code"}},
+		{"a language that the tool has", "run_code", "", `{"properties":{"code":{},"language":{}}}`, `{"language":"python","code":"delete (a; b)"}`, nil},
 		{"steps that are run", "run_workflow", "", "", `{"steps":[{"run":"rm -rf /srv/x"}]}`, []string{"args.steps[0].run"}},
 		{"a source that is copied", "move_file", "Move a file", "", `{"source":"rm -rf x","destination":"y"}`, nil},
 		{"content of a file", "write_file", "Write a file", "", `{"path":"/tmp/x","content":"rm -rf /srv/x"}`, nil},

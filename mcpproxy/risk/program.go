@@ -91,7 +91,8 @@ func appendQuoted(dst []byte, word string) []byte {
 }
 
 // runsCode returns how a shell would run the code among the arguments at b[from], an object,
-// "" if a shell may run it itself: the name of the tool says the language, or an argument does.
+// "" if a shell may run it itself: the name of the tool says the language, or an argument does,
+// which an agent may have added.
 func (w *walk) runsCode(t *Tool, from int) (interpreter string) {
 	if t.special.Speaks || t.special.Code == "" {
 		return t.special.Code
@@ -105,7 +106,9 @@ func (w *walk) runsCode(t *Tool, from int) (interpreter string) {
 		if i = w.b.Skip(at); i < 0 {
 			return ""
 		}
-		if name := strings.ToLower(string(w.decodedName(lit))); name == "language" || name == "lang" || name == "runtime" || name == "kernel" {
+		raw := w.decodedName(lit)
+		_, declared := t.schema.declared[string(raw)]
+		if name := strings.ToLower(string(raw)); (declared || len(t.schema.declared) == 0) && (name == "language" || name == "lang" || name == "runtime" || name == "kernel") {
 			if interpreter = service.Interpreter(text(w.b[at:i])); interpreter == "" {
 				return ""
 			}
