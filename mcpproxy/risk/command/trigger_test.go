@@ -38,7 +38,7 @@ func TestCommandNamesAreTriggers(t *testing.T) {
 		"shift unset - cmp diff wc file stat source-highlight look split csplit shuf zless most pg bzless base16 x add commit log " +
 		// What these do is in a word of their arguments.
 		"unzip dig nslookup host drill ping net net1 sc man git hub make gmake just docker kubectl k oc npm cargo gem yarn pnpm twine gh glab find gfind fd fdfind cp mv ln gcp gmv gln install run exec time which type set read less more start watch view at ip table service pass http https fetch mount sort awk gawk mawk nawk base64 base32 basenc openssl gpg gpg2 xxd gunzip zcat clone commit store cache hosts login master go brew apt aptitude dnf yum zypper snap flatpak apk sysctl modprobe chattr depmod lastlog faillock visudo vipw ifconfig b2 mc pm op lima orb ts arch wait function local typeset readonly mail ninja un vi ed ex tmux byobu podman nerdctl docker-compose microk8s podman-compose kubecolor gmake batch rake Rscript apt-get mkdir ts-node R swift bb pip pip2 pip3 pkg xbps-remove nix-env guix port scoop tdnf microdnf eopkg yc exo juju ctr buildah skopeo colima cloudflared kn neon turso pscale appwrite cf tkn odo rosa airflow dvc wp drush nmcli defaults new-service cd pushd " +
-		"java rustup nvm fnm asdf volta flox tlmgr stripe fastly circleci algolia unleash flipt ldcli splunk deck temporal azcopy confluent wandb newrelic pd")
+		"java rustup nvm fnm asdf volta flox tlmgr stripe fastly circleci algolia unleash flipt ldcli splunk deck temporal azcopy confluent wandb newrelic pd gitlab-runner")
 	names := 0
 	var files []string
 	for _, pattern := range []string{"*.go", "infra/*.go", "shell/*.go"} {

@@ -42,7 +42,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "rabbitmqctl", "nix",
 		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli",
 		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "xcrun", "zkCli.sh",
-		"op", "doppler", "stripe", "fastly", "circleci", "algolia", "unleash", "flipt", "ldcli", "splunk", "deck", "temporal", "azcopy", "confluent", "wandb", "newrelic", "pd":
+		"op", "doppler", "stripe", "fastly", "circleci", "algolia", "unleash", "flipt", "ldcli", "splunk", "deck", "temporal", "azcopy", "confluent", "wandb", "newrelic", "pd", "gitlab-runner":
 		if name == "heroku" && strings.HasPrefix(p.Arg(0), "run") && len(p.Args) > 1 {
 			s.Run(shell.Join(shell.AfterOptions(args[1:], "ast", "app size type remote env")), shell.Stream{})
 			return true
@@ -155,7 +155,7 @@ func client(name string, p *shell.Flags, args []shell.Field) bool {
 // removes reports whether a verb of a service's client, in lower case, removes something.
 func removes(name, verb string) bool {
 	switch verb {
-	case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "force_reset":
+	case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "force_reset", "undeploy", "unregister":
 		return true
 	}
 	switch name + " " + verb {
@@ -176,7 +176,7 @@ func aws(s *shell.Shell, p *shell.Flags, args []shell.Field) (bad bool) {
 		if i == 0 && len(p.Args) > 1 {
 			continue
 		}
-		for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-", "release-address", "close-account", "disable-key"} {
+		for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-", "release-address", "close-account", "disable-key", "unsubscribe"} {
 			bad = bad || strings.HasPrefix(verb, prefix)
 		}
 	}
@@ -189,9 +189,10 @@ func aws(s *shell.Shell, p *shell.Flags, args []shell.Field) (bad bool) {
 			s.Add(detector.Persistence)
 		}
 	}
-	q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters")
+	q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters change-batch")
 	for _, o := range q.Values {
 		bad = bad || shell.OneOf(o.Name, "desired-count", "desired-capacity") && o.Value.Text == "0"
+		bad = bad || o.Name == "change-batch" && strings.Contains(o.Value.Text, `"DELETE"`)
 		if o.Name == "acl" && o.Value.Text == "public-read-write" {
 			s.Add(detector.PermissionsAll)
 		}
@@ -278,7 +279,7 @@ func deletesNoun(p *shell.Flags) bool {
 	const most = 4 // operands up to the verb
 	for i, a := range p.Args[:min(most, len(p.Args))] {
 		at := strings.LastIndexByte(a.Text, ':') // apps:destroy
-		if (i > 0 || at > 0) && shell.In(a.Text[at+1:], "delete destroy purge terminate") {
+		if (i > 0 || at > 0) && shell.In(a.Text[at+1:], "delete destroy purge terminate undeploy") {
 			return at > 0 || len(p.Names) > 0 || strings.ContainsAny(p.Arg(i+1), "0123456789-_:/.=@")
 		}
 		if a.Text == "" || asks(a.Text) || strings.Trim(a.Text, "abcdefghijklmnopqrstuvwxyz0123456789-_:") != "" {
