@@ -362,7 +362,7 @@ func (s rules) otherVCS(name string, args []shell.Field) {
 	case "p4":
 		bad = shell.OneOf(p.Arg(0), "revert", "obliterate", "delete") && !p.Has("n")
 	case "jj":
-		bad = shell.OneOf(p.Arg(0), "abandon", "restore") || p.Arg(0) == "op" && shell.OneOf(p.Arg(1), "restore", "abandon") || p.Arg(0) == "bookmark" && p.Arg(1) == "delete"
+		bad = shell.OneOf(p.Arg(0), "abandon", "restore") || p.Arg(0) == "op" && shell.OneOf(p.Arg(1), "restore", "abandon") || shell.In(p.Arg(0), "bookmark tag") && p.Arg(1) == "delete"
 	}
 	if bad {
 		s.Add(detector.GitHistory)

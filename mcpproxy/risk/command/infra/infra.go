@@ -74,6 +74,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		bad = does(p.Args, "uninstall remove")
 	case "npm", "cargo", "gem", "twine", "pnpm", "yarn":
 		bad = shell.OneOf(p.Arg(0), "unpublish", "yank") && !p.Dry("dry-run", "undo")
+		bad = bad || shell.In(p.Arg(0), "team org owner token hook access") && shell.In(p.Arg(1), "rm remove destroy delete revoke")
 		// What belongs to a project comes back with its lock file.
 		if shell.OneOf(name, "gem", "cargo") || p.Has("g", "global") {
 			bad = bad || shell.OneOf(p.Arg(0), "uninstall", "remove", "rm", "un") && name != "cargo" || name == "cargo" && p.Arg(0) == "uninstall"
@@ -155,31 +156,32 @@ func client(name string, p *shell.Flags, args []shell.Field) bool {
 // removes reports whether a verb of a service's client, in lower case, removes something.
 func removes(name, verb string) bool {
 	switch verb {
-	case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "force_reset", "undeploy", "unregister":
+	case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "force_reset", "undeploy", "unregister", "poweroff":
 		return true
 	}
 	switch name + " " + verb {
-	case "vault disable", "vault revoke", "railway down", "certbot revoke", "dvc gc", "splunk clean", "zkCli.sh deleteall", "xcrun erase", "wp empty", "drush sql-drop":
+	case "vault disable", "vault revoke", "vault seal", "railway down", "certbot revoke", "dvc gc", "splunk clean", "zkCli.sh deleteall", "xcrun erase", "wp empty", "drush sql-drop":
 		return true
 	}
+	parts := strings.ReplaceAll(verb, "_", "-")
 	for _, prefix := range [...]string{"delete-", "destroy-", "remove-", "terminate-", "purge-", "forget-", "clear-"} {
-		if strings.HasPrefix(strings.ReplaceAll(verb, "_", "-"), prefix) {
+		if strings.HasPrefix(parts, prefix) {
 			return true
 		}
+	}
+	if at := strings.LastIndexByte(parts, '-'); at > 0 && shell.In(parts[at+1:], "delete destroy undefine") {
+		return true // vol-delete
 	}
 	return shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(verb, "delete")
 }
 
 func aws(s *shell.Shell, p *shell.Flags, args []shell.Field) (bad bool) {
-	for i, a := range p.Args {
-		verb := a.Text
-		if i == 0 && len(p.Args) > 1 {
-			continue
-		}
-		for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-", "release-address", "close-account", "disable-key", "unsubscribe"} {
-			bad = bad || strings.HasPrefix(verb, prefix)
-		}
+	q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters change-batch profile region output query endpoint-url ca-bundle color cli-read-timeout cli-connect-timeout cli-binary-format")
+	verb := q.Arg(1) // of the service
+	for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "stop-db-", "reboot-", "release-address", "close-account", "disable-key", "unsubscribe"} {
+		bad = bad || strings.HasPrefix(verb, prefix)
 	}
+	bad = bad || strings.Contains(verb, "-delete-") // admin-delete-user
 	if p.Any("create-access-key", "create-login-profile", "update-login-profile") {
 		s.Add(detector.Persistence)
 	}
@@ -189,7 +191,6 @@ func aws(s *shell.Shell, p *shell.Flags, args []shell.Field) (bad bool) {
 			s.Add(detector.Persistence)
 		}
 	}
-	q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters change-batch")
 	for _, o := range q.Values {
 		bad = bad || shell.OneOf(o.Name, "desired-count", "desired-capacity") && o.Value.Text == "0"
 		bad = bad || o.Name == "change-batch" && strings.Contains(o.Value.Text, `"DELETE"`)
