@@ -126,13 +126,16 @@ func (a *app) cleanProblems(problems []policy.Problem) {
 // cleanPattern cleans a text that may have a pattern, in which a program's name is behind
 // an anchor or a group: "^mysql -pPASSWORD".
 func cleanPattern(text string, clean func(string) string) string {
-	text = clean(text)
-	for i := range len(text) {
-		if i+1 < len(text) && strings.IndexByte("^(|):", text[i]) >= 0 {
-			text = text[:i+1] + clean(text[i+1:])
+	parts := strings.Split(clean(text), " and ") // conditions, each of them short
+	for n, part := range parts {
+		for i := 0; i+1 < len(part); i++ {
+			if strings.IndexByte("^(|):", part[i]) >= 0 {
+				part = part[:i+1] + clean(part[i+1:])
+			}
 		}
+		parts[n] = part
 	}
-	return text
+	return strings.Join(parts, " and ")
 }
 
 // seenTools returns the tools that the spool has seen, nil without any.

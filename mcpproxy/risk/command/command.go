@@ -122,7 +122,7 @@ func (programs) Line(sh *shell.Shell, line string) bool {
 // call applies the rule of a program and returns what it prints.
 func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream {
 	name = unversioned(name)
-	if lower := strings.ToLower(strings.TrimSuffix(name, ".EXE")); name == strings.ToUpper(name) && shell.In(lower, "rm shred find xargs git dd chmod sudo") {
+	if lower := strings.ToLower(strings.TrimSuffix(name, ".EXE")); name != lower && name == strings.ToUpper(name) && shell.In(lower, "rm shred find xargs git dd chmod sudo") {
 		name = lower // on disks of macOS and Windows these are the same
 	}
 	if strings.HasPrefix(f[0].Text, "/etc/init.d/") {
