@@ -238,7 +238,8 @@ func losesHistory(verb string, p *shell.Flags) bool {
 	case "gc":
 		when, ok := p.Value("prune")
 		return ok && !shell.OneOf(when.Text, "never", "2.weeks.ago") || p.Has("prune") && !ok
-	case "prune", "filter-branch", "filter-repo", "lfs-prune":
+	case "prune", "filter-branch", "filter-repo", "lfs-prune",
+		"obliterate", "clear", "clear-soft", "delete-branch", "delete-tag", "delete-merged-branches", "delete-squashed-branches", "delete-submodule": // of git-extras
 		return !p.Has("analyze") || p.Has("f", "force", "d", "delete")
 	case "replace", "fast-import":
 		return p.Has("f", "force", "d", "delete")
