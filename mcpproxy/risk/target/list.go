@@ -119,6 +119,9 @@ func sensitiveAnywhere(parts []string) bool {
 		if part == "mcp.json" && i > 0 && (parts[i-1] == ".cursor" || parts[i-1] == ".vscode" || parts[i-1] == "user" || i > 1 && parts[i-2] == "profiles") {
 			return true
 		}
+		if part[0] == '.' && strings.HasSuffix(part, "_history") { // of a shell or a client, as it was typed
+			return true
+		}
 		if strings.HasPrefix(part, ".env.") || strings.HasPrefix(part, ".env-") || strings.HasPrefix(part, ".env_") || part == ".env~" {
 			return true
 		}

@@ -53,6 +53,7 @@ func TestPaths(t *testing.T) {
 			"/var/run/docker.sock", "/run/secrets/x", "/Users/u/Library/Keychains/login.keychain-db", "/Library/LaunchDaemons/x.plist", "backup/id_ed25519", "/tmp/authorized_keys",
 			"~/.claude.json", ".mcp.json", ".cursor/mcp.json", "~/.config/Code/User/mcp.json", "~/.config/Code/User/profiles/-1a/mcp.json", "~/.config/Claude/claude_desktop_config.json", ".claude/settings.json", "~/.codex/config.toml",
 			"opencode.json", "a/opencode.jsonc", "~/.config/opencode/config.json", ".amp/settings.json", "~/.config/amp/settings.jsonc", ".zed/settings.json", "~/.config/zed/settings.json", "~/.copilot/mcp-config.json",
+			"~/.bash_history", "/root/.zsh_history", ".psql_history",
 			"relative", "relative/id_rsa", "dir", "dir/hosts", "dir/cron.d/x", "root/etc/hosts", "root/home/u/.netrc", "out/../../../etc/hosts",
 		}},
 		{"ok", []string{
@@ -60,7 +61,7 @@ func TestPaths(t *testing.T) {
 			"/device/x", "/etcetera/x", "/etc2/shadow", "/home/etc/shadow", "/home/u/dev/null.go", "dev/app.py", "proc/x", "sys/x", "etc/shadow", "etc/passwd", "/srv/etc/hosts", "/tmp/proc/x",
 			"/dev/null", "/dev/tty", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/./null", "//dev//null", "/dev/../dev/null",
 			"settings.json", "dist/mcp.json", "mcp.json", ".claude/notes.md", "mcp.json.md", "src/mcp.go", "docs/.environment-notes.md", ".environment", "env", "my.env.txt", "environment.env", "a.env", ".envoy/config", "ssh/config", "dotssh", ".sshd", ".ssh-backup-notes", ".awsome", ".gitignore",
-			".github/workflows/x.yml", ".git/HEAD", ".gitattributes", "git/hooks/x", "hooks/pre-commit", "bashrc", "bashrc.md", ".bashrc.d-notes", "passwd", "shadow", "sudoers.md", "kube/config",
+			".github/workflows/x.yml", ".git/HEAD", ".gitattributes", "git/hooks/x", "hooks/pre-commit", "bashrc", "bashrc.md", "bash_history", ".history_notes", ".bash_history.md", ".bashrc.d-notes", "passwd", "shadow", "sudoers.md", "kube/config",
 			".config/app/settings.json", ".docker/Dockerfile", "id_rsa.pub", "~/proj/x", "../proj/x", "../other/x", "a/b/../../c", "file:///tmp/x", "file:///home/u/proj/a%20b", "https://example.com/etc/shadow",
 			"C:\\Users\\u\\x.txt", "app/[id]/page.tsx", "routes/$postId.tsx", "*.go", "**/*.ts", "src/*/x", "price$.txt", "100%", "\u200b", "/\u200b/\u200b", "/tmp/\u200b", "fd", "out", "out/x", "out/..", "/home/u/proj/out/../x",
 		}},
