@@ -322,7 +322,8 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 			s.gitVerb(verb, args, false)
 			return
 		}
-		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.Windows(s.Shell, name, args) || code.Statement(s.Shell, name, args) || infra.TearsDown(s.Shell, name, args) {
+		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.Windows(s.Shell, name, args) || code.Statement(s.Shell, name, args) ||
+			infra.TearsDown(s.Shell, name, args) {
 			return
 		}
 		s.unknownRunner(name, args, in)

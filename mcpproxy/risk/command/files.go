@@ -350,7 +350,8 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 		}
 	default:
 		s.sends(p.Args)
-		if p.Any("rm", "rb", "del", "delete", "remove", "purge", "delete-file-version", "delete-bucket", "delete-key") || p.Any("rsync", "sync", "mirror") && p.Has("d", "delete", "delete-removed", "remove") {
+		if p.Any("rm", "rb", "del", "delete", "remove", "purge", "delete-file-version", "delete-bucket", "delete-key") ||
+			p.Any("rsync", "sync", "mirror") && p.Has("d", "delete", "delete-removed", "remove") {
 			s.Add(detector.Teardown)
 		}
 	}

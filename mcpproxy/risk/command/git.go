@@ -293,7 +293,8 @@ func (s rules) gitCommands(verb string, args []shell.Field, p *shell.Flags) {
 func (s rules) gitPush(p *shell.Flags) {
 	for _, n := range p.Names {
 		switch {
-		case n == "f", n == "d", n == "force", n == "delete", n == "prune", n == "mirror", len(n) > 1 && (shell.Abbreviates(n, "delete") || shell.Abbreviates(n, "prune") || shell.Abbreviates(n, "mirror") || shell.Abbreviates(n, "force")),
+		case n == "f", n == "d", n == "force", n == "delete", n == "prune", n == "mirror",
+			len(n) > 1 && (shell.Abbreviates(n, "delete") || shell.Abbreviates(n, "prune") || shell.Abbreviates(n, "mirror") || shell.Abbreviates(n, "force")),
 			strings.HasPrefix(n, "force-w") && strings.HasPrefix("force-with-lease", n):
 			s.Add(detector.GitHistory)
 		}
@@ -351,7 +352,8 @@ func (s rules) otherVCS(name string, args []shell.Field) {
 	bad := name == "bfg"
 	switch name {
 	case "hg":
-		bad = shell.OneOf(p.Arg(0), "strip", "purge", "revert", "rollback", "clean") || shell.OneOf(p.Arg(0), "update", "up", "checkout", "co") && p.Has("C", "clean") || p.Arg(0) == "push" && p.Has("f", "force")
+		bad = shell.OneOf(p.Arg(0), "strip", "purge", "revert", "rollback", "clean") || shell.OneOf(p.Arg(0), "update", "up", "checkout", "co") && p.Has("C", "clean") ||
+			p.Arg(0) == "push" && p.Has("f", "force")
 		bad = bad && !p.Dry("n", "dry-run")
 	case "svn":
 		bad = shell.OneOf(p.Arg(0), "revert", "delete", "del", "remove", "rm") || p.Arg(0) == "cleanup" && p.Has("remove-unversioned", "remove-ignored")

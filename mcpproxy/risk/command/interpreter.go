@@ -294,7 +294,8 @@ func (s rules) build(name string, args []shell.Field, in shell.Stream) {
 		} else if ok && isCommandLine(value) {
 			s.MaybeRun(value)
 		}
-		if name != "make" && name != "ninja" && name != "gmake" && strings.HasPrefix(a.Text, "db:") && shell.OneOf(a.Text, "db:drop", "db:reset", "db:drop:all", "db:migrate:reset", "db:truncate_all", "db:purge", "db:schema:load") {
+		if name != "make" && name != "ninja" && name != "gmake" && strings.HasPrefix(a.Text, "db:") &&
+			shell.OneOf(a.Text, "db:drop", "db:reset", "db:drop:all", "db:migrate:reset", "db:truncate_all", "db:purge", "db:schema:load") {
 			s.Add(detector.SQLUnfiltered)
 		}
 	}

@@ -79,7 +79,8 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 	case "ssh-copy-id":
 		s.Add(detector.Persistence)
 	case "security":
-		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "dump-keychain", "export", "find-generic-password", "find-internet-password") && (p.Has("w", "g", "d") || p.Arg(0) == "export") {
+		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "dump-keychain", "export", "find-generic-password", "find-internet-password") &&
+			(p.Has("w", "g", "d") || p.Arg(0) == "export") {
 			s.Add(detector.CredentialRead)
 		} else if strings.HasPrefix(p.Arg(0), "delete-") {
 			s.Add(detector.ForcedDelete)

@@ -138,7 +138,8 @@ func (s rules) devices(name string, p *shell.Flags) {
 		bad = p.Any("delete", "del") || p.Any("restore") && p.Any("rescue")
 	case "diskutil":
 		verb := strings.ToLower(p.Arg(0))
-		bad = strings.HasPrefix(verb, "erase") || strings.HasPrefix(verb, "partition") || strings.Contains(verb, "zero") || strings.Contains(verb, "secureerase") || verb == "apfs" && strings.HasPrefix(strings.ToLower(p.Arg(1)), "delete")
+		bad = strings.HasPrefix(verb, "erase") || strings.HasPrefix(verb, "partition") || strings.Contains(verb, "zero") || strings.Contains(verb, "secureerase") ||
+			verb == "apfs" && strings.HasPrefix(strings.ToLower(p.Arg(1)), "delete")
 	case "flashrom":
 		bad = p.Has("w", "write", "E", "erase")
 	case "xfs_repair":

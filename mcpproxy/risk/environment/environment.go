@@ -52,7 +52,8 @@ func LoadsCode(name, value string) bool {
 		const most = 4096 // bytes that are read
 		for file := range strings.FieldsFuncSeq(value[:min(len(value), most)], func(r rune) bool { return r == ':' || r == ' ' }) {
 			// A name without a slash, or a file of the system, is a library that is installed.
-			if strings.Contains(file, "/") && !strings.HasPrefix(file, "/usr/") && !strings.HasPrefix(file, "/lib") && !strings.HasPrefix(file, "/opt/") || strings.Contains(file, "..") {
+			if strings.Contains(file, "/") && !strings.HasPrefix(file, "/usr/") && !strings.HasPrefix(file, "/lib") && !strings.HasPrefix(file, "/opt/") ||
+				strings.Contains(file, "..") {
 				return true
 			}
 		}

@@ -41,7 +41,8 @@ func makesAccess(has hasWords, database bool) bool {
 // isNetwork reports whether a tool changes from where something can be reached.
 func isNetwork(has hasWords) bool {
 	return !has("egress outbound route routes") &&
-		(has("firewall ingress inbound cidr nsg allowlist whitelist ipallowlist") || has("security") && has("group groups rule rules") || has("access allowed trusted authorized") && has("list ip ips network networks"))
+		(has("firewall ingress inbound cidr nsg allowlist whitelist ipallowlist") || has("security") && has("group groups rule rules") ||
+			has("access allowed trusted authorized") && has("list ip ips network networks"))
 }
 
 // opensToAll reports whether arguments let all addresses in, elsewhere than to a site on the
@@ -74,7 +75,8 @@ func opensToAll(arguments []byte) bool {
 func weakens(has hasWords) bool {
 	return has("disable reset remove deactivate delete unenroll bypass") && has("mfa 2fa totp twofactor") ||
 		has("disable stop deactivate off delete bypass uninstall") &&
-			(has("cloudtrail guardduty antivirus edr auditing waf flowlogs") || has("audit") && has("log logs logging trail") || has("logging") || has("firewall") && !has("rule rules policy group list"))
+			(has("cloudtrail guardduty antivirus edr auditing waf flowlogs") || has("audit") && has("log logs logging trail") || has("logging") ||
+				has("firewall") && !has("rule rules policy group list"))
 }
 
 // languages are those that no shell runs.

@@ -35,7 +35,8 @@ func AddressDoes(address string) (d detector.Set) {
 			return detector.DecodedExec
 		}
 		content = unescaped(content)
-		if lower := strings.ToLower(content); strings.Contains(lower, "<script") || strings.Contains(lower, "javascript:") || strings.Contains(lower, "onload") || strings.Contains(lower, "onerror") {
+		if lower := strings.ToLower(content); strings.Contains(lower, "<script") || strings.Contains(lower, "javascript:") || strings.Contains(lower, "onload") ||
+			strings.Contains(lower, "onerror") {
 			return detector.Opaque | PageDoes(content)
 		}
 	case "chrome", "edge", "brave", "vivaldi", "opera", "about":

@@ -32,7 +32,8 @@ func PageDoes(code string) (d detector.Set) {
 	if !strings.Contains(code, "document") && !strings.Contains(code, "cookieStore") {
 		d = 0
 	}
-	if (d != 0 || shell.HasAny(code, "localStorage", "sessionStorage", "indexedDB")) && shell.HasAny(code, "fetch(", "XMLHttpRequest", "sendBeacon", "WebSocket", "new Image", ".src", "location=", "location =", "location.href", ".submit(") {
+	if (d != 0 || shell.HasAny(code, "localStorage", "sessionStorage", "indexedDB")) &&
+		shell.HasAny(code, "fetch(", "XMLHttpRequest", "sendBeacon", "WebSocket", "new Image", ".src", "location=", "location =", "location.href", ".submit(") {
 		d |= detector.Exfiltration
 	}
 	return d

@@ -123,7 +123,8 @@ func Judge(s *shell.Shell, language, text string) {
 	if language == "osascript" && strings.Contains(text, "make") && strings.Contains(text, "login item") {
 		s.Add(detector.Persistence)
 	}
-	if language == "tcl" && strings.Contains(text, "file delete") || language == "osascript" && strings.Contains(text, "Finder") && shell.HasAny(text, "empty trash", "empty the trash", "delete ") {
+	if language == "tcl" && strings.Contains(text, "file delete") ||
+		language == "osascript" && strings.Contains(text, "Finder") && shell.HasAny(text, "empty trash", "empty the trash", "delete ") {
 		s.Add(detector.ForcedDelete)
 	}
 	if language == "tcl" {
@@ -137,7 +138,8 @@ func Judge(s *shell.Shell, language, text string) {
 	execs := src.has(codeExec)
 	if execs || language == "tcl" {
 		Literals(s, text)
-		if (src.hasAnywhere(codeRunsValue) || src.has(codeInput)) && (language != "node" || strings.Contains(text, "child_process") || strings.Contains(text, "Bun")) && language != "tcl" {
+		if (src.hasAnywhere(codeRunsValue) || src.has(codeInput)) &&
+			(language != "node" || strings.Contains(text, "child_process") || strings.Contains(text, "Bun")) && language != "tcl" {
 			s.Add(detector.Opaque)
 		}
 	}

@@ -27,7 +27,8 @@ func Cypher(s *shell.Shell, text string) {
 				s.Add(detector.SQLUnfiltered)
 			case w == "DROP" && shell.OneOf(next, "DATABASE", "GRAPH", "USER", "ROLE", "ALIAS"), w == "CREATE" && next == "OR" && at(words, i+3) == "DATABASE":
 				s.Add(detector.SQLUnfiltered)
-			case shell.OneOf(w, "CREATE", "ALTER") && next == "USER", w == "GRANT" && next == "ROLE", strings.HasPrefix(w, "DBMS.SECURITY.CREATE"), strings.HasPrefix(w, "DBMS.SECURITY.CHANGE"),
+			case shell.OneOf(w, "CREATE", "ALTER") && next == "USER", w == "GRANT" && next == "ROLE", strings.HasPrefix(w, "DBMS.SECURITY.CREATE"),
+				strings.HasPrefix(w, "DBMS.SECURITY.CHANGE"),
 				strings.HasPrefix(w, "APOC.TRIGGER.ADD"), strings.HasPrefix(w, "APOC.TRIGGER.INSTALL"), strings.HasPrefix(w, "APOC.CUSTOM.INSTALL"):
 				s.Add(detector.Persistence)
 			case w == "CSV" && i > 0 && words[i-1] == "LOAD":

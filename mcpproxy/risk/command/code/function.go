@@ -141,7 +141,8 @@ func servers(s *shell.Shell, words []string) {
 			s.Add(detector.PrivilegeEscalation)
 		}
 	case "SET", "PRAGMA":
-		if name := lastPart(second); shell.OneOf(name, "ALLOW_UNSIGNED_EXTENSIONS", "ALLOW_COMMUNITY_EXTENSIONS", "ENABLE_EXTERNAL_ACCESS") && hasText(words[len(words)-1:], "true", "1", "on") {
+		if name := lastPart(second); shell.OneOf(name, "ALLOW_UNSIGNED_EXTENSIONS", "ALLOW_COMMUNITY_EXTENSIONS", "ENABLE_EXTERNAL_ACCESS") &&
+			hasText(words[len(words)-1:], "true", "1", "on") {
 			s.Add(detector.ProtectionOff)
 		}
 	case "SYSTEM":

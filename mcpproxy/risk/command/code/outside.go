@@ -116,7 +116,8 @@ func outside(s *shell.Shell, words []string) {
 				reads(s, at(words, i+2))
 			}
 		default:
-			if next == "(" && (strings.HasPrefix(w, "UTL_HTTP.") || strings.HasPrefix(w, "UTL_TCP.") || strings.HasPrefix(w, "UTL_SMTP.") || strings.HasPrefix(w, "SYS.UTL_HTTP.")) {
+			if next == "(" && (strings.HasPrefix(w, "UTL_HTTP.") || strings.HasPrefix(w, "UTL_TCP.") || strings.HasPrefix(w, "UTL_SMTP.") ||
+				strings.HasPrefix(w, "SYS.UTL_HTTP.")) {
 				s.Add(detector.Exfiltration)
 			}
 			functions(s, words, i, name, rest)
@@ -132,7 +133,8 @@ func outside(s *shell.Shell, words []string) {
 			s.Add(detector.PrivilegeEscalation)
 		}
 	case "INSERT":
-		if at(words, 1) == "INTO" && at(words, 2) == "FUNCTION" && shell.OneOf(at(words, 3), "URL", "S3", "REMOTE", "REMOTESECURE", "MYSQL", "POSTGRESQL", "GCS", "AZUREBLOBSTORAGE") {
+		if at(words, 1) == "INTO" && at(words, 2) == "FUNCTION" &&
+			shell.OneOf(at(words, 3), "URL", "S3", "REMOTE", "REMOTESECURE", "MYSQL", "POSTGRESQL", "GCS", "AZUREBLOBSTORAGE") {
 			s.Add(detector.Exfiltration)
 		}
 	case "SHUTDOWN":
@@ -156,7 +158,8 @@ func settings(s *shell.Shell, words []string) (d detector.Set) {
 	}
 	switch at(words, 0) {
 	case "SET":
-		if shell.OneOf(at(words, 1), "GLOBAL", "PERSIST") && shell.OneOf(at(words, 2), "GENERAL_LOG", "SLOW_QUERY_LOG", "LOG_OUTPUT", "AUDIT_LOG_POLICY", "SERVER_AUDIT_LOGGING") && off() {
+		if shell.OneOf(at(words, 1), "GLOBAL", "PERSIST") &&
+			shell.OneOf(at(words, 2), "GENERAL_LOG", "SLOW_QUERY_LOG", "LOG_OUTPUT", "AUDIT_LOG_POLICY", "SERVER_AUDIT_LOGGING") && off() {
 			d |= detector.ProtectionOff
 		}
 		if at(words, 1) == "PASSWORD" {

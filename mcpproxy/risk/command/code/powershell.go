@@ -60,7 +60,8 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 	case "stop-service":
 		s.Add(detector.Teardown)
 	case "vssadmin", "wbadmin", "bcdedit":
-		if strings.Contains(text, "delete") || strings.Contains(text, "recoveryenabled no") || strings.Contains(text, "ignoreallfailures") || strings.Contains(text, "resize shadowstorage") {
+		if strings.Contains(text, "delete") || strings.Contains(text, "recoveryenabled no") || strings.Contains(text, "ignoreallfailures") ||
+			strings.Contains(text, "resize shadowstorage") {
 			s.Add(detector.ForcedDelete)
 		}
 	case "cipher":
@@ -161,7 +162,8 @@ func runPowerShell(s *shell.Shell, text string, in shell.Stream) {
 	if !strings.Contains(lower, "-whatif") && newSource(s, emptyLiterals(text)).has(powershellDelete) && !strings.HasPrefix(lower, "get-help") {
 		s.Add(detector.ForcedDelete)
 	}
-	if (strings.Contains(lower, "iex") || strings.Contains(lower, "invoke-expression")) && (strings.Contains(lower, "download") || strings.Contains(lower, "iwr") || strings.Contains(lower, "irm") || strings.Contains(lower, "invoke-webrequest")) {
+	if (strings.Contains(lower, "iex") || strings.Contains(lower, "invoke-expression")) &&
+		(strings.Contains(lower, "download") || strings.Contains(lower, "iwr") || strings.Contains(lower, "irm") || strings.Contains(lower, "invoke-webrequest")) {
 		s.Add(detector.RemoteExec)
 	}
 	if src.has(powershellSends) {

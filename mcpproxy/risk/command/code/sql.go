@@ -35,8 +35,9 @@ func Typed(s *shell.Shell, verb, rest string) {
 	object, _, _ := strings.Cut(strings.ToLower(rest), " ")
 	lower := strings.ToLower(verb)
 	if verb == lower || verb != strings.ToUpper(verb) {
-		if lower == "delete" && object != "from" || lower == "drop" && !shell.In(object, "table database schema view index user role login owned sequence function procedure trigger type domain column keyspace tablespace materialized "+
-			"extension server policy publication subscription aggregate cast collation constraint operator rule statistics temporary foreign event snapshot cluster warehouse catalog dictionary") {
+		if lower == "delete" && object != "from" ||
+			lower == "drop" && !shell.In(object, "table database schema view index user role login owned sequence function procedure trigger type domain column keyspace tablespace materialized "+
+				"extension server policy publication subscription aggregate cast collation constraint operator rule statistics temporary foreign event snapshot cluster warehouse catalog dictionary") {
 			return
 		}
 	}

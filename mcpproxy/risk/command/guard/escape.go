@@ -19,7 +19,8 @@ func escapes(s *shell.Shell, name string, args []shell.Field) {
 		bad = containerHasHost(args)
 	case "lxc", "incus":
 		text := shell.Join(args)
-		bad = shell.HasAny(text, "security.privileged=true", "security.privileged true", "raw.lxc") || strings.Contains(text, " disk ") && shell.HasAny(text+" ", "source=/ ", "source=/root", "source=/etc")
+		bad = shell.HasAny(text, "security.privileged=true", "security.privileged true", "raw.lxc") ||
+			strings.Contains(text, " disk ") && shell.HasAny(text+" ", "source=/ ", "source=/root", "source=/etc")
 	case "nsenter":
 		p := shell.ParseFlags(args, "tSGrwW", "target setuid setgid root wd wdns")
 		target, ok := p.Value("t", "target")
@@ -251,7 +252,8 @@ func HostDirectory(name string, readOnly bool) bool {
 	case "/", "/etc", "/root", "/var/run", "/run", "/var/lib/docker", "/var/lib/kubelet", "/var/lib/containerd", "/etc/kubernetes", "/var/spool/cron", "/root/.ssh":
 		return true
 	}
-	return strings.HasSuffix(name, "/docker.sock") || strings.HasSuffix(name, "/containerd.sock") || strings.HasSuffix(name, "/crio.sock") || strings.HasSuffix(name, "/podman.sock")
+	return strings.HasSuffix(name, "/docker.sock") || strings.HasSuffix(name, "/containerd.sock") || strings.HasSuffix(name, "/crio.sock") ||
+		strings.HasSuffix(name, "/podman.sock")
 }
 
 // podHasHost reports whether a command starts a pod that has its node.
@@ -262,7 +264,8 @@ func podHasHost(args []shell.Field) bool {
 		switch {
 		case a.Text == "--":
 			return false
-		case v == "debug" && (strings.HasPrefix(a.Text, "node/") || strings.HasPrefix(a.Text, "nodes/") || a.Text == "--profile=sysadmin" || a.Text == "sysadmin" && args[i-1].Text == "--profile"):
+		case v == "debug" && (strings.HasPrefix(a.Text, "node/") || strings.HasPrefix(a.Text, "nodes/") || a.Text == "--profile=sysadmin" ||
+			a.Text == "sysadmin" && args[i-1].Text == "--profile"):
 			return true
 		case v == "run" && (a.Text == "--privileged" || a.Text == "--privileged=true"):
 			return true

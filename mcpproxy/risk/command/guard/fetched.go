@@ -45,7 +45,8 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 		}
 		for i, a := range args {
 			option, value, _ := strings.Cut(a.Text, "=")
-			if isOption := i > 0 && strings.HasPrefix(args[i-1].Text, "--"); !isOption && isAddress(a.Text) || option == "--registry" && strings.HasPrefix(value, "http://") || isOption && args[i-1].Text == "--registry" && strings.HasPrefix(a.Text, "http://") {
+			if isOption := i > 0 && strings.HasPrefix(args[i-1].Text, "--"); !isOption && isAddress(a.Text) ||
+				option == "--registry" && strings.HasPrefix(value, "http://") || isOption && args[i-1].Text == "--registry" && strings.HasPrefix(a.Text, "http://") {
 				return true
 			}
 		}
@@ -61,7 +62,8 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 			}
 		}
 	case "rpm", "dnf", "yum", "zypper", "apt", "apt-get", "dpkg", "apk", "tdnf", "microdnf", "helm":
-		if name == "rpm" && !has("-i", "-ivh", "-Uvh", "-U", "-ih", "-Uh", "--install", "--upgrade") || name == "dpkg" && !has("-i", "--install") || !shell.OneOf(name, "rpm", "dpkg") && !has("install", "add", "localinstall", "reinstall", "in") {
+		if name == "rpm" && !has("-i", "-ivh", "-Uvh", "-U", "-ih", "-Uh", "--install", "--upgrade") || name == "dpkg" && !has("-i", "--install") ||
+			!shell.OneOf(name, "rpm", "dpkg") && !has("install", "add", "localinstall", "reinstall", "in") {
 			return false
 		}
 		repository := name == "helm" && has("repo", "--repo")
@@ -78,7 +80,8 @@ func installsFetched(s *shell.Shell, name string, args []shell.Field) bool {
 			return false
 		}
 		for i, a := range args {
-			if i > 0 && shell.OneOf(args[i-1].Text, "-f", "--filename", "-k") && isAddress(a.Text) || strings.HasPrefix(a.Text, "--filename=http") || strings.HasPrefix(a.Text, "-fhttp") {
+			if i > 0 && shell.OneOf(args[i-1].Text, "-f", "--filename", "-k") && isAddress(a.Text) || strings.HasPrefix(a.Text, "--filename=http") ||
+				strings.HasPrefix(a.Text, "-fhttp") {
 				return true
 			}
 		}

@@ -155,10 +155,12 @@ func stealsCredentials(name string, args []shell.Field) bool {
 		if strings.EqualFold(verb(args, 0), "query") && shell.HasAny(hive, "/f pass", "/f pwd", "/v defaultpassword", "/v password") {
 			return true
 		}
-		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") && shell.HasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", "hklmsystem", `machine\sam`, `machine\security`)
+		return len(args) > 1 && shell.OneOf(strings.ToLower(args[0].Text), "save", "export") &&
+			shell.HasAny(hive, `hklm\sam`, `hklm\security`, `hklm\system`, "hklmsam", "hklmsecurity", "hklmsystem", `machine\sam`, `machine\security`)
 	case "procdump", "procdump64", "rundll32", "dumpert", "nanodump":
 		text := strings.ToLower(shell.Join(args))
-		return strings.Contains(text, "lsass") || name == "rundll32" && (strings.Contains(text, "comsvcs") || strings.Contains(text, "keymgr")) || strings.HasPrefix(name, "nanodump")
+		return strings.Contains(text, "lsass") || name == "rundll32" && (strings.Contains(text, "comsvcs") || strings.Contains(text, "keymgr")) ||
+			strings.HasPrefix(name, "nanodump")
 	case "esentutl", "copy-item", "copy", "xcopy", "type", "get-content":
 		for _, a := range args {
 			file := strings.ReplaceAll(a.Text, `\`, "/")

@@ -178,7 +178,9 @@ func (c *command) ofTool() bool {
 		switch c.first {
 		case "cloudtrail", "guardduty", "configservice", "securityhub", "macie2", "inspector2", "iam", "detective", "wafv2", "logs":
 			v := verb(c.args, 1)
-			return shell.HasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && c.has("--no-enable") || v == "update-trail" && c.has("--no-enable-log-file-validation --no-is-multi-region-trail --no-include-global-service-events") || v == "put-event-selectors" ||
+			return shell.HasAny(v, "stop-", "disable-", "deactivate-") || v == "update-detector" && c.has("--no-enable") ||
+				v == "update-trail" && c.has("--no-enable-log-file-validation --no-is-multi-region-trail --no-include-global-service-events") ||
+				v == "put-event-selectors" ||
 				v == "delete-trail" || v == "delete-detector" || v == "delete-flow-logs" || v == "delete-log-group"
 		case "ec2":
 			return verb(c.args, 1) == "delete-flow-logs"
@@ -195,7 +197,8 @@ func changesProtection(args []shell.Field) bool {
 		return false
 	}
 	return slices.ContainsFunc(p.Args, func(a shell.Field) bool {
-		return strings.Contains(a.Text, "/branches/") && strings.Contains(a.Text, "/protection") || strings.Contains(a.Text, "/rulesets") || strings.Contains(a.Text, "/protected_branches")
+		return strings.Contains(a.Text, "/branches/") && strings.Contains(a.Text, "/protection") || strings.Contains(a.Text, "/rulesets") ||
+			strings.Contains(a.Text, "/protected_branches")
 	})
 }
 

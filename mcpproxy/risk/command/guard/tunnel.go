@@ -68,7 +68,8 @@ func forwardsBack(args []shell.Field) bool {
 			continue
 		}
 		for j := 1; j < len(a); j++ {
-			if strings.IndexByte("BbcDEeFIiJLlMmOopQRSWw", a[j]) < 0 || a[j] == 'M' && j+1 == len(a) && i+1 < len(args) && strings.Trim(args[i+1].Text, "0123456789") != "" {
+			if strings.IndexByte("BbcDEeFIiJLlMmOopQRSWw", a[j]) < 0 ||
+				a[j] == 'M' && j+1 == len(a) && i+1 < len(args) && strings.Trim(args[i+1].Text, "0123456789") != "" {
 				continue
 			}
 			value := a[j+1:]

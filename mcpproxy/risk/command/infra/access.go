@@ -13,7 +13,8 @@ import (
 // a forge, or everybody.
 func GivesAccess(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	for i, a := range args {
-		if shell.OneOf(a.Text, "--help", "-h") || a.Text == "help" && name == "aws" && i+1 == len(args) || strings.HasPrefix(a.Text, "--dry-run") && a.Text != "--dry-run=none" {
+		if shell.OneOf(a.Text, "--help", "-h") || a.Text == "help" && name == "aws" && i+1 == len(args) ||
+			strings.HasPrefix(a.Text, "--dry-run") && a.Text != "--dry-run=none" {
 			return
 		}
 	}
@@ -29,7 +30,8 @@ func GivesAccess(s *shell.Shell, name string, args []shell.Field, in shell.Strea
 	case "gh", "glab":
 		forgeAccess(s, args)
 	case "npm":
-		if text := shell.Join(args); strings.Contains(text, "pkg set scripts.") && (strings.Contains(text, "install=") || strings.Contains(text, "prepare=") || strings.Contains(text, "publish=")) {
+		if text := shell.Join(args); strings.Contains(text, "pkg set scripts.") &&
+			(strings.Contains(text, "install=") || strings.Contains(text, "prepare=") || strings.Contains(text, "publish=")) {
 			s.Add(detector.Persistence) // runs at each installation
 		}
 	}
@@ -84,7 +86,8 @@ func awsAccess(s *shell.Shell, args []shell.Field) {
 		if verb == "put-public-access-block" && strings.Contains(strings.ToLower(shell.Join(args)), "false") {
 			s.Add(detector.PermissionsAll)
 		}
-		if policy := spaceless(value("policy")); verb == "put-bucket-policy" && (strings.Contains(policy, `"Allow"`) || !strings.Contains(policy, `"Deny"`)) && (strings.Contains(policy, `"Principal":"*"`) || strings.Contains(policy, `"AWS":"*"`)) {
+		if policy := spaceless(value("policy")); verb == "put-bucket-policy" && (strings.Contains(policy, `"Allow"`) || !strings.Contains(policy, `"Deny"`)) &&
+			(strings.Contains(policy, `"Principal":"*"`) || strings.Contains(policy, `"AWS":"*"`)) {
 			s.Add(detector.PermissionsAll)
 		}
 	case "organizations":
@@ -164,7 +167,8 @@ func azureAccess(s *shell.Shell, args []shell.Field) {
 			s.RunField(script, shell.Stream{})
 		}
 	case strings.HasPrefix(text, "storage container set-permission"), strings.HasPrefix(text, "storage account update"):
-		if joined := shell.Join(args); strings.Contains(joined, "public-access blob") || strings.Contains(joined, "public-access container") || strings.Contains(joined, "allow-blob-public-access true") {
+		if joined := shell.Join(args); strings.Contains(joined, "public-access blob") || strings.Contains(joined, "public-access container") ||
+			strings.Contains(joined, "allow-blob-public-access true") {
 			s.Add(detector.PermissionsAll)
 		}
 	case strings.HasPrefix(text, "network nsg rule create"):

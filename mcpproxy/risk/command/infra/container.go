@@ -85,7 +85,8 @@ func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 		}
 	case "down":
 		for _, a := range args {
-			if compose && shell.In(strings.TrimSuffix(a.Text, "=true"), "-v --volumes --rmi --remove-orphans") && !p.Dry("dry-run") || strings.HasPrefix(a.Text, "--rmi=") {
+			if compose && shell.In(strings.TrimSuffix(a.Text, "=true"), "-v --volumes --rmi --remove-orphans") && !p.Dry("dry-run") ||
+				strings.HasPrefix(a.Text, "--rmi=") {
 				s.Add(detector.Teardown)
 			}
 		}

@@ -146,7 +146,8 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	case "ip":
 		bad = p.Any("flush") || p.Any("netns", "link", "route", "rule") && p.Any("delete", "del") || p.Any("link") && p.Any("down")
 	case "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "snap", "flatpak", "apk":
-		bad = shell.OneOf(verb, "remove", "purge", "autoremove", "autopurge", "erase", "del", "uninstall", "rm") && !p.Dry("s", "simulate", "dry-run", "just-print", "no-act", "assumeno")
+		bad = shell.OneOf(verb, "remove", "purge", "autoremove", "autopurge", "erase", "del", "uninstall", "rm") &&
+			!p.Dry("s", "simulate", "dry-run", "just-print", "no-act", "assumeno")
 	case "conda", "mamba", "micromamba":
 		bad = shell.OneOf(verb, "remove", "uninstall") && !p.Dry("dry-run") || verb == "env" && p.Arg(1) == "remove"
 	case "pip", "pip2", "pip3", "pkg", "pkgin", "opkg", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg":
@@ -200,10 +201,12 @@ func accounts(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) (
 	case "dseditgroup":
 		gives = has(" -a ") && shell.OneOf(p.Arg(len(p.Args)-1), "admin", "wheel", "com.apple.access_ssh", "com.apple.access_screensharing")
 	case "dscl":
-		gives = has(" -passwd ", " passwd ") || has("append ", "merge ", "create ") && has("/Groups/admin", "/Groups/wheel", "PrimaryGroupID 80 ", "PrimaryGroupID 0 ", "UniqueID 0 ", " IsHidden 1 ")
+		gives = has(" -passwd ", " passwd ") ||
+			has("append ", "merge ", "create ") && has("/Groups/admin", "/Groups/wheel", "PrimaryGroupID 80 ", "PrimaryGroupID 0 ", "UniqueID 0 ", " IsHidden 1 ")
 	case "pw":
 		bad = has("userdel", "groupdel", " del ", " lock ")
-		gives = has("useradd", "usermod", " add ", " mod ", "groupmod") && has(" -g wheel ", " -G wheel ", " -g 0 ", " -u 0 ", " -h 0 ", " -h0 ") || has("groupmod wheel", "groupmod -n wheel")
+		gives = has("useradd", "usermod", " add ", " mod ", "groupmod") && has(" -g wheel ", " -G wheel ", " -g 0 ", " -u 0 ", " -h 0 ", " -h0 ") ||
+			has("groupmod wheel", "groupmod -n wheel")
 	}
 	if gives {
 		s.Add(detector.Persistence)

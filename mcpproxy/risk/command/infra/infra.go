@@ -36,7 +36,8 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 	case "terraform", "tofu", "terragrunt", "opentofu", "cdktf":
 		bad = terraform(&p, args)
 	case "pulumi":
-		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm" || p.Arg(0) == "state" && p.Arg(1) == "delete"
+		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm" ||
+			p.Arg(0) == "state" && p.Arg(1) == "delete"
 	case "cdk", "sam", "serverless", "sls", "eksctl", "kops", "kind", "k3d", "minikube", "vercel", "netlify", "firebase", "wrangler", "doctl", "linode-cli", "hcloud", "scw", "ibmcloud",
 		"oci", "railway", "render", "supabase", "amplify", "eb", "copilot", "civo", "vultr-cli", "gcloud", "az", "consul", "etcdctl", "vault", "nomad", "argocd", "flux", "istioctl",
 		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "rabbitmqctl", "nix",
@@ -137,7 +138,8 @@ func client(name string, p *shell.Flags, args []shell.Field) bool {
 		}
 	}
 	for _, a := range args {
-		if a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0") || name == "azcopy" && strings.HasPrefix(a.Text, "--delete-destination") && !strings.HasSuffix(a.Text, "=false") {
+		if a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0") ||
+			name == "azcopy" && strings.HasPrefix(a.Text, "--delete-destination") && !strings.HasSuffix(a.Text, "=false") {
 			return true
 		}
 	}
@@ -298,7 +300,8 @@ func printsSecret(name string, p *shell.Flags) bool {
 	case "vault":
 		return p.Arg(0) == "kv" && p.Arg(1) == "get" || p.Arg(0) == "read" && !strings.HasPrefix(p.Arg(len(p.Args)-1), "sys/")
 	case "aws":
-		return p.Any("secretsmanager") && p.Any("get-secret-value", "batch-get-secret-value") || p.Any("ssm") && p.Any("get-parameter", "get-parameters", "get-parameters-by-path") && p.Has("with-decryption")
+		return p.Any("secretsmanager") && p.Any("get-secret-value", "batch-get-secret-value") ||
+			p.Any("ssm") && p.Any("get-parameter", "get-parameters", "get-parameters-by-path") && p.Has("with-decryption")
 	case "gcloud":
 		return p.Any("secrets") && p.Any("versions") && p.Any("access")
 	case "az":

@@ -236,7 +236,8 @@ func isPowerful(group string) bool {
 // and a noun, each with a capital. The verb has no other.
 func isCmdlet(name string) bool {
 	verb, noun, ok := strings.Cut(name, "-")
-	return ok && len(verb) > 1 && len(noun) > 1 && isUpper(verb[0]) && isUpper(noun[0]) && strings.Trim(verb[1:], "abcdefghijklmnopqrstuvwxyz") == "" && !strings.ContainsAny(noun, "-:,./")
+	return ok && len(verb) > 1 && len(noun) > 1 && isUpper(verb[0]) && isUpper(noun[0]) && strings.Trim(verb[1:], "abcdefghijklmnopqrstuvwxyz") == "" &&
+		!strings.ContainsAny(noun, "-:,./")
 }
 
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }

@@ -15,7 +15,8 @@ func IsStandardDevice(name string) bool {
 	case "/dev/null", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/console", "/dev/ptmx", "/dev/log", "-":
 		return true
 	}
-	return strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/dev/pts/") || strings.HasPrefix(name, "/dev/tty") || strings.HasPrefix(name, "/dev/shm/") || strings.HasPrefix(name, "/dev/mqueue/")
+	return strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/dev/pts/") || strings.HasPrefix(name, "/dev/tty") ||
+		strings.HasPrefix(name, "/dev/shm/") || strings.HasPrefix(name, "/dev/mqueue/")
 }
 
 // IsNetwork reports whether the path is a connection that the shell opens.
@@ -62,13 +63,16 @@ func IsCredential(name string) bool {
 		return true
 	case base == "credentials" && (in(".aws") || in(".cargo") || in(".gem") || in(".config/doctl")), in(".aws/cli/cache"), in(".aws/sso/cache"):
 		return true
-	case base == "config" && in(".kube"), base == "config.json" && in(".docker"), in(".config/gcloud"), base == "hosts.yml" && in(".config/gh"), base == "accessTokens.json" && in(".azure"):
+	case base == "config" && in(".kube"), base == "config.json" && in(".docker"), in(".config/gcloud"), base == "hosts.yml" && in(".config/gh"),
+		base == "accessTokens.json" && in(".azure"):
 		return true
-	case in(".local/share/keyrings"), oneOf(base, "cookies.sqlite", "Cookies", "Login Data", "Web Data") && (in("firefox") || in("google-chrome") || in("chromium") || in("Chrome") || in("BraveSoftware") || in("microsoft-edge")):
+	case in(".local/share/keyrings"), oneOf(base, "cookies.sqlite", "Cookies", "Login Data", "Web Data") &&
+		(in("firefox") || in("google-chrome") || in("chromium") || in("Chrome") || in("BraveSoftware") || in("microsoft-edge")):
 		return true
 	case oneOf(base, "environ", "mem") && strings.HasPrefix(name, "/proc/"):
 		return true
-	case in("/etc/kubernetes") && (oneOf(base, "admin.conf", "super-admin.conf", "kubelet.conf", "scheduler.conf", "controller-manager.conf") || strings.HasSuffix(base, ".key")),
+	case in("/etc/kubernetes") && (oneOf(base, "admin.conf", "super-admin.conf", "kubelet.conf", "scheduler.conf", "controller-manager.conf") ||
+		strings.HasSuffix(base, ".key")),
 		in("/etc/rancher") && oneOf(base, "k3s.yaml", "rke2.yaml"), in("/var/lib/rancher") && oneOf(base, "node-token", "token"), in("/var/lib/kubelet") && base == "kubeconfig":
 		return true
 	}
@@ -136,10 +140,14 @@ func IsStartup(name string) bool {
 	if strings.HasSuffix(base, ".pth") && (in("site-packages") || in("dist-packages")) || in("/Library/StartupItems") {
 		return true // Python runs lines of the first at each start
 	}
-	if base == "mcp.json" && (in(".cursor") || in(".vscode") || in("User")) || in(".claude") && oneOf(base, "settings.json", "settings.local.json") || in(".codex") && strings.HasSuffix(base, "config.toml") || (in(".gemini") || in(".amp") || in("amp") || in(".zed") || in("zed")) && oneOf(base, "settings.json", "settings.jsonc") || in("opencode") && base == "config.json" {
+	if base == "mcp.json" && (in(".cursor") || in(".vscode") || in("User")) || in(".claude") && oneOf(base, "settings.json", "settings.local.json") ||
+		in(".codex") && strings.HasSuffix(base, "config.toml") ||
+		(in(".gemini") || in(".amp") || in("amp") || in(".zed") || in("zed")) && oneOf(base, "settings.json", "settings.jsonc") ||
+		in("opencode") && base == "config.json" {
 		return true // servers and hooks of MCP clients
 	}
-	if in(".git/hooks") && !strings.HasSuffix(base, ".sample") || in(".config/autostart") || in(".config/systemd") || in("LaunchAgents") || in("LaunchDaemons") || in(".config/fish/conf.d") || in(".ssh") && oneOf(base, "rc", "config", "environment") {
+	if in(".git/hooks") && !strings.HasSuffix(base, ".sample") || in(".config/autostart") || in(".config/systemd") || in("LaunchAgents") || in("LaunchDaemons") ||
+		in(".config/fish/conf.d") || in(".ssh") && oneOf(base, "rc", "config", "environment") {
 		return true
 	}
 	if IsPipeline(name) {
@@ -234,7 +242,8 @@ func IsProtection(name string) bool {
 // or that starts every session, in a directory of programs.
 func isPassedThrough(name string) bool {
 	dir, base := path.Split(name)
-	return oneOf(base, "sudo", "su", "doas", "ssh", "sshd", "login", "passwd", "gpg", "gpg-agent", "bash", "sh", "zsh", "systemctl") && (strings.HasSuffix(dir, "/bin/") || strings.HasSuffix(dir, "/sbin/"))
+	return oneOf(base, "sudo", "su", "doas", "ssh", "sshd", "login", "passwd", "gpg", "gpg-agent", "bash", "sh", "zsh", "systemctl") &&
+		(strings.HasSuffix(dir, "/bin/") || strings.HasSuffix(dir, "/sbin/"))
 }
 
 // IsBelow reports whether a path goes through a directory, given as some of its
