@@ -63,7 +63,7 @@ func appendTlogProof(dst []byte, p Proof, checkpoint []byte) []byte {
 	return append(append(dst, '\n'), checkpoint...)
 }
 
-var errProof = errors.New("the text is not in the form of a proof")
+var errProof = errors.New("the text is not in the form of a proof: it must be as it was printed, also at the ends of its lines")
 
 // ParseProof reads a proof. It accepts only the text that RecordProof.Text returns,
 // so that each byte of it counts.

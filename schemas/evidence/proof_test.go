@@ -269,6 +269,9 @@ func TestProofChanged(t *testing.T) {
 	if over := len(text) - len(proof.Record) - len(proof.Start); over > 8<<10 {
 		t.Errorf("the proof has %d bytes", over)
 	}
+	if _, err := evidence.ParseProof(bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))); err == nil || !strings.Contains(err.Error(), "also at the ends of its lines") {
+		t.Errorf("with carriage returns: %v", err)
+	}
 	long := *proof
 	long.RecordPath.Path = make([]evidence.Hash, 65) // more than any tree is high
 	if p, err := evidence.ParseProof(long.Text()); err == nil {

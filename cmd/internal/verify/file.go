@@ -120,7 +120,9 @@ func checkFile(ctx context.Context, cfg Config, f *os.File) (*records, error) {
 		if len(line) > 0 {
 			p.Add(int64(len(line)))
 			// No record ends with a carriage return: some programs copy lines with one.
-			c.add(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
+			if !c.add(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))) {
+				return nil, fmt.Errorf("line %d is a record with other backslashes, as ClickHouse prints it: use FORMAT TSVRaw, or auditcollector export", n+1)
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -177,7 +179,8 @@ type stray struct {
 // maxStray is how many are kept.
 const maxStray = 1000
 
-func (c *records) add(line []byte) {
+// add reports false for a record that is escaped: if some are, others are not changed ones.
+func (c *records) add(line []byte) bool {
 	id, record := evidence.SessionOf(line)
 	switch {
 	case record:
@@ -186,6 +189,8 @@ func (c *records) add(line []byte) {
 	case len(bytes.TrimSpace(line)) == 0:
 	case bytes.HasPrefix(line, []byte(`{"line":`)) && audit.Check(line):
 		c.unsigned++
+	case bytes.IndexByte(line, '\\') >= 0 && audit.Check([]byte(escapes.Replace(string(line)))):
+		return false
 	case c.guess(id, line) != nil:
 		c.guess(id, line).Add(evidence.Row{Line: line})
 	case c.last != nil && (len(id) != len(c.lastID) || similar(id, c.lastID)):
@@ -193,7 +198,12 @@ func (c *records) add(line []byte) {
 	case len(c.stray) < maxStray:
 		c.stray = append(c.stray, stray{id, bytes.Clone(line)})
 	}
+	return true
 }
+
+// escapes are what ClickHouse's format TabSeparated, its client's default, writes for the
+// characters of a record.
+var escapes = strings.NewReplacer(`\\`, `\`, `\'`, `'`)
 
 // guess returns the session of a damaged line that says it is of one, nil if it is
 // not known yet.
@@ -255,7 +265,7 @@ func (c *records) end() {
 		s := c.checker.Session(c.stray[0].id, evidence.About{})
 		hint := ""
 		if len(c.open) == 0 {
-			hint = ": if the file is compressed or not in UTF-8, unpack or convert it"
+			hint = ": if the file is compressed or not in UTF-8, unpack or convert it; else export again, with one record on each line as it was written"
 		}
 		s.Fail(fmt.Errorf("%s without a whole record%s", terminal.Count(len(c.stray), "line"), hint))
 		s.End()
