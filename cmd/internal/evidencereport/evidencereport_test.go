@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,6 +121,25 @@ func TestKeep(t *testing.T) {
 	}
 	if _, _, err := evidencereport.Keep(name, []string{a}); err == nil {
 		t.Error("a file that is no trust file was changed")
+	}
+}
+
+// TestKeepTogether has programs keep keys at the same time.
+func TestKeepTogether(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trust")
+	all := evidencetest.NewHost("all", time.Unix(0, 0)).Key
+	var wait sync.WaitGroup
+	for i := range 8 {
+		own := evidencetest.NewHost(fmt.Sprint("host-", i), time.Unix(0, 0)).Key
+		wait.Go(func() {
+			if _, _, err := evidencereport.Keep(name, []string{own, all}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if trust, err := evidencereport.ReadTrust(name); err != nil || len(trust.Hosts) != 9 {
+		t.Errorf("%d keys are kept, %v, want 9", len(trust.Hosts), err)
 	}
 }
 

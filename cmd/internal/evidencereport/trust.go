@@ -15,6 +15,7 @@ import (
 	"auditproxy/schemas/evidence/verify"
 
 	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/sys/unix"
 )
 
 // maxFile is the limit on a file of keys or checkpoints, in bytes.
@@ -117,11 +118,17 @@ func KeysFile(named, configHome, program string) (string, error) {
 // may be missing, has no key of, and returns all hosts' keys in it. It says which keys it
 // added, and which are of a host that has another one there.
 func Keep(name string, found []string) (hosts, said []string, err error) {
-	trust, err := ReadTrust(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, err
 	}
+	unlock, err := lock(dir)
 	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	trust, err := ReadTrust(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
 	has := map[string]bool{}
@@ -152,6 +159,18 @@ func Keep(name string, found []string) (hosts, said []string, err error) {
 func hostOf(key string) string {
 	name, _, _ := strings.Cut(key, "+")
 	return name
+}
+
+// lock waits until no other program has a directory locked. Without it, of two that keep
+// keys together one loses its own. Where a directory cannot be locked, as on NFS, it is not.
+func lock(dir string) (unlock func() error, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("locking a directory: %w", err)
+	}
+	for unix.Flock(int(f.Fd()), unix.LOCK_EX) == unix.EINTR {
+	}
+	return f.Close, nil
 }
 
 // appendTo replaces a file by itself with more lines. A crash leaves either.
