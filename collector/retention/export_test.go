@@ -32,3 +32,6 @@ func Within(partition string, cutoff time.Time) bool {
 func Over(partition string, cutoff time.Time) bool {
 	return table{}.over(partition, cutoffs{events: cutoff})
 }
+
+// Tend makes the table of open alerts what it should be.
+func (j *Job) Tend(ctx context.Context) error { return j.c.tend(ctx) }

@@ -257,7 +257,7 @@ func (t table) held(database string, holds []Hold) string {
 		// What is not a record may name its session only in its text.
 		list = append(list, mentions("raw", values[HoldSession]))
 	}
-	if len(values[HoldSession])+len(values[HoldUser]) > 0 && t.name == "alerts" {
+	if len(values[HoldSession])+len(values[HoldUser]) > 0 && (t.name == "alerts" || t.name == "alert_desk") {
 		list = append(list, t.session+" = ''") // about several sessions
 	}
 	return strings.Join(list, " OR ")

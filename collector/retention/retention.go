@@ -8,8 +8,8 @@
 //
 // Of records with evidence it keeps the leaves, so that what stays can be proved.
 //
-// The files, from the top: retention, erase, steps, erasure, leaves, log, look, hold,
-// table, erased, config.
+// The files, from the top: retention, desk, erase, steps, erasure, leaves, log, look,
+// hold, table, erased, config.
 package retention
 
 import (
@@ -91,6 +91,10 @@ type Removal struct {
 
 // Once removes what is too old now, and returns it; with dry it only returns it.
 func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
+	var tended error
+	if !dry {
+		tended = j.c.tend(ctx)
+	}
 	now, err := j.c.clock(ctx)
 	if err != nil {
 		return nil, err
@@ -132,7 +136,7 @@ func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
 	if dry {
 		return all, nil
 	}
-	if err := errors.Join(j.finishAll(ctx, c), j.purge(ctx, c)); err != nil {
+	if err := errors.Join(tended, j.finishAll(ctx, c), j.purge(ctx, c)); err != nil {
 		return all, err
 	}
 	j.success.Set(float64(now.Unix()))

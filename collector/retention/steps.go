@@ -78,6 +78,7 @@ func (x *eraser) steps(ctx context.Context) ([]step, error) {
 	list := []step{
 		{table: "alert_events", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + ")"},
 		{table: "alert_deliveries", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + ")"},
+		{table: "alert_desk", where: "alert_id IN (SELECT alert_id FROM " + db + ".alert_desk WHERE " + alerts + ")"},
 		{table: "alerts", where: alerts},
 		letters,
 	}
@@ -129,7 +130,7 @@ func (x *eraser) ownTables(ctx context.Context) (list []string, err error) {
 		Name string `ch:"name"`
 	}
 	err = x.query(ctx, "looking for tables", &tables, `SELECT name FROM system.tables WHERE database = %[1]s AND engine LIKE '%%MergeTree'
-		AND name NOT IN ('alerts', 'gaps', 'erased_sessions', 'leaves', 'leaves_local')
+		AND name NOT IN ('alerts', 'alert_desk', 'gaps', 'erased_sessions', 'leaves', 'leaves_local')
 		AND name IN (SELECT table FROM system.columns WHERE database = %[1]s AND name = 'session_id') ORDER BY name`, quote(x.db.Name()))
 	for _, t := range tables {
 		list = append(list, strings.TrimSuffix(t.Name, "_local"))

@@ -39,6 +39,7 @@ func tables() []table {
 		{name: "gaps", at: "seen_at"},
 		{name: "alert_events", at: "at", tenant: "tenant"},
 		{name: "alert_deliveries", at: "at"},
+		{name: "alert_desk", at: "ts", tenant: "tenant", session: "session_id", user: "user"},
 		{name: "alerts", at: "ts", tenant: "tenant", session: "session_id", user: "user"},
 		{name: "alert_marks", at: "at", own: true},
 		{name: "verifications", at: "at", tenant: "tenant", session: "session_id", user: "user"},

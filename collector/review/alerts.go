@@ -125,7 +125,7 @@ func (s *Server) addAlertEvent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.data.AddAlertEvent(r.Context(), store.AlertEvent{
+	return s.data.AddAlertEvent(r.Context(), a.Alert, store.AlertEvent{
 		ID: event, AlertID: a.ID, At: s.c.Now().UTC(), Action: action, Who: s.c.Who(r), Comment: comment, Tenant: a.Tenant,
 	})
 }

@@ -211,7 +211,7 @@ func (f *fakeStore) Alert(context.Context, string) (store.Alert, []store.AlertEv
 	return f.alert(), []store.AlertEvent{{AlertID: "a1", At: moment, Action: f.text, Who: f.text, Comment: f.text}}, f.err
 }
 
-func (f *fakeStore) AddAlertEvent(_ context.Context, e store.AlertEvent) error {
+func (f *fakeStore) AddAlertEvent(_ context.Context, _ alert.Alert, e store.AlertEvent) error {
 	f.events = append(f.events, e)
 	return f.err
 }

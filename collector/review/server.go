@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/store"
 
 	"github.com/google/uuid"
@@ -98,7 +99,7 @@ type alertReader interface {
 
 // An alertWriter keeps what a reviewer does about an alert.
 type alertWriter interface {
-	AddAlertEvent(ctx context.Context, e store.AlertEvent) error
+	AddAlertEvent(ctx context.Context, a alert.Alert, e store.AlertEvent) error
 }
 
 // A page is the data of one template.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -103,12 +104,16 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert
 		if a.SuppressKey != "" && !a.Suppressed {
 			told[a.SuppressKey] = true
 		}
+		a.StoredAt = now
 		fresh = append(fresh, a)
 	}
-	if len(fresh) == 0 {
-		return nil, nil
+	// After a crash between the two, the alerts are found again.
+	for _, table := range []string{"alert_desk", "alerts"} {
+		if err == nil && len(fresh) > 0 {
+			err = s.insertAlerts(ctx, table, fresh, "")
+		}
 	}
-	return fresh, clickhouse.Classify(fmt.Sprintf("inserting %d alerts", len(fresh)), s.insertAlerts(ctx, fresh))
+	return fresh, clickhouse.Classify(fmt.Sprintf("inserting %d alerts", len(fresh)), err)
 }
 
 // questionTexts is the most texts in one query.
@@ -184,16 +189,15 @@ func (s *Store) present(ctx context.Context, value, column string, texts map[str
 	return found, nil
 }
 
-func (s *Store) insertAlerts(ctx context.Context, alerts []alert.Alert) error {
+// insertAlerts stores alerts in a table. The same ones are stored again for another cause.
+func (s *Store) insertAlerts(ctx context.Context, table string, alerts []alert.Alert, cause string) error {
 	sum := sha256.New()
-	now := time.Now()
-	for i := range alerts {
-		alerts[i].StoredAt = now
-		fmt.Fprint(sum, alerts[i].ID, alerts[i].Suppressed)
+	for _, a := range alerts {
+		fmt.Fprint(sum, cause, a.ID, a.Suppressed)
 	}
-	return s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alerts ("+alertColumns+")", sum.Sum(nil), each(alerts, func(a alert.Alert) []any {
+	return s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+"."+table+" ("+alertColumns+")", sum.Sum(nil), each(alerts, func(a alert.Alert) []any {
 		return []any{a.ID, a.Rule, string(a.Severity), a.Title, a.Reason, a.Tenant, a.Host, a.User, a.SessionID, recordUUID(a.RecordID), a.CallNo,
-			a.Operation, a.Path, a.TS, orNull(a.WindowTo), a.Details, a.Suppressed, a.SuppressKey, a.Lasting, a.Extent, a.Closes, now}
+			a.Operation, a.Path, a.TS, orNull(a.WindowTo), a.Details, a.Suppressed, a.SuppressKey, a.Lasting, a.Extent, a.Closes, a.StoredAt}
 	}))
 }
 
@@ -232,13 +236,17 @@ func (r *Reader) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert,
 	and(f.Severity != "", "severity", f.Severity, "severity = {severity:String}")
 	and(f.Rule != "", "rule", f.Rule, "rule = {rule:String}")
 	and(f.Record != uuid.Nil, "record", f.Record.String(), "record_id = {record:UUID}")
-	// What an alert of this state has in its own row.
-	and(f.State != "", "state", f.State, `suppressed = ({state:String} = 'suppressed') AND multiIf({state:String} = 'closed', closes != '' OR lasting != '',
-		{state:String} IN ('open', 'acknowledged'), closes = '', true)`)
 	before := AlertPlace{TS: maxTime}
 	if f.Before != nil {
 		before = *f.Before
 	}
+	if f.State == "open" { // these have a table of their own
+		a["at"], a["at_id"], a["limit"] = micros(before.TS), before.ID, limit
+		return r.alertRows(ctx, "'open' AS state FROM open_alerts WHERE (ts, alert_id) < (fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:String}) AND "+chosen+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
+	}
+	// What an alert of this state has in its own row.
+	and(f.State != "", "state", f.State, `suppressed = ({state:String} = 'suppressed') AND multiIf({state:String} = 'closed', closes != '' OR lasting != '',
+		{state:String} = 'acknowledged', closes = '', true)`)
 	// What people did is found by the ids of alerts. So the newest are looked at first:
 	// the states of all are asked for only if a few of these have the one that is wanted.
 	n := limit
@@ -281,15 +289,9 @@ func (r *Reader) alertKeys(ctx context.Context, w Window, before AlertPlace, cho
 // Alert returns one alert and its events, oldest first, or ErrNotFound.
 func (r *Reader) Alert(ctx context.Context, id string) (Alert, []AlertEvent, error) {
 	found, err := ask[alertKey](ctx, r, "an alert", "SELECT ts, alert_id, lasting FROM alerts FINAL WHERE alert_id = {id:String} LIMIT 1", args{"id": id})
-	var list []Alert
-	if err == nil {
-		list, err = r.alerts(ctx, found, "")
-	}
-	if err == nil && len(list) == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return Alert{}, nil, err
+	list, failed := r.alerts(ctx, found, "")
+	if err := cmp.Or(err, failed); err != nil || len(list) == 0 {
+		return Alert{}, nil, cmp.Or(err, ErrNotFound)
 	}
 	events, err := ask[AlertEvent](ctx, r, "what was done about an alert", `
 		SELECT event_id, alert_id, at, action, who, comment, tenant FROM alert_events FINAL WHERE alert_id = {id:String}
@@ -314,10 +316,15 @@ func (r *Reader) alerts(ctx context.Context, keys []alertKey, state string) ([]A
 	if state == "" {
 		of = alertState("lasting IN {lasting:Array(String)}", "alert_id IN {ids:Array(String)}")
 	}
-	rows, err := ask[alertRow](ctx, r, "alerts", "SELECT "+alertColumns+", "+of+` AS state FROM alerts FINAL
+	return r.alertRows(ctx, of+` AS state FROM alerts FINAL
 		PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts <= fromUnixTimestamp64Micro({to:Int64}, 'UTC') AND alert_id IN {ids:Array(String)}
 		ORDER BY ts DESC, alert_id DESC`,
 		args{"ids": ids, "lasting": lasting, "state": state, "from": slices.Min(times), "to": slices.Max(times)})
+}
+
+// alertRows reads alerts and their state; sql goes on after their columns.
+func (r *Reader) alertRows(ctx context.Context, sql string, a args) ([]Alert, error) {
+	rows, err := ask[alertRow](ctx, r, "alerts", "SELECT "+alertColumns+", "+sql, a)
 	list := make([]Alert, len(rows))
 	for i := range rows {
 		list[i] = Alert{rows[i].alert(), rows[i].State}
@@ -325,14 +332,22 @@ func (r *Reader) alerts(ctx context.Context, keys []alertKey, state string) ([]A
 	return list, err
 }
 
-// AddAlertEvent stores e. After an error it may or may not be stored; the
-// same event may be added again.
-func (s *Store) AddAlertEvent(ctx context.Context, e AlertEvent) error {
+// AddAlertEvent stores e, which is about a. After an error it may or may not be stored;
+// the same event may be added again.
+func (s *Store) AddAlertEvent(ctx context.Context, a alert.Alert, e AlertEvent) error {
 	token := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %q %q", e.ID, e.AlertID, e.Action, e.Who, e.Comment))
-	statement := "INSERT INTO " + s.db.Name() + ".alert_events (event_id, alert_id, at, action, who, comment, tenant)"
-	err := s.db.Insert(ctx, statement, token[:], func(b driver.Batch) error {
+	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_events (event_id, alert_id, at, action, who, comment, tenant)", token[:], func(b driver.Batch) error {
 		return b.Append(e.ID, e.AlertID, e.At, e.Action, e.Who, e.Comment, e.Tenant)
 	})
+	if err == nil && e.Action == Reopened {
+		a.StoredAt = time.Now() // it is new on the desk
+		err = s.insertAlerts(ctx, "alert_desk", []alert.Alert{a}, e.ID.String())
+	}
+	if err == nil {
+		err = s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_desk (event_id, alert_id, ts, action, tenant)", token[:], func(b driver.Batch) error {
+			return b.Append(e.ID, e.AlertID, e.At, e.Action, e.Tenant)
+		})
+	}
 	return clickhouse.Classify("recording what was done about an alert", err)
 }
 

@@ -605,7 +605,7 @@ func testAlerts(t *testing.T, f fixture) {
 	}
 	event := store.AlertEvent{ID: uuid.New(), AlertID: "a1", At: time.Now().UTC().Truncate(time.Millisecond), Action: store.Acknowledged, Who: "ann", Comment: "it's \\ fine\n", Tenant: ""}
 	for range 2 { // a form that is sent twice
-		if err := f.AddAlertEvent(t.Context(), event); err != nil {
+		if err := f.AddAlertEvent(t.Context(), alert.Alert{ID: "a1"}, event); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -617,7 +617,7 @@ func testAlerts(t *testing.T, f fixture) {
 		t.Errorf("Alert = %+v, %v, events (-want +got):\n%s", a, err, diff)
 	}
 	event.ID, event.Action, event.At = uuid.New(), store.Reopened, event.At.Add(time.Second)
-	if err := f.AddAlertEvent(t.Context(), event); err != nil {
+	if err := f.AddAlertEvent(t.Context(), a.Alert, event); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a1 open"}, states()); diff != "" {

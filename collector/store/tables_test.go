@@ -100,7 +100,7 @@ func testCompleteness(t *testing.T, s *store.Store, r *store.Reader, dir string)
 // testYearsOfSessions reads what the page of a day asks about sessions, of which a year is
 // stored: those that were active on that day, also if they began long before.
 func testYearsOfSessions(t *testing.T, s *store.Store, dir string) {
-	for _, table := range []string{"session_states", "alerts"} {
+	for _, table := range []string{"session_states", "alerts", "alert_desk"} {
 		chdbtest.Query(t, dir, "TRUNCATE TABLE audit."+table)
 	}
 	chdbtest.Query(t, dir, "SYSTEM STOP MERGES audit.session_states")

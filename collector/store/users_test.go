@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
 	"auditproxy/schemas"
@@ -17,6 +18,7 @@ import (
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
 )
 
 // grant finds a role's rights in users.sql, policy its row policies.
@@ -110,7 +112,7 @@ func TestUsers(t *testing.T) {
 			[]string{"SELECT raw FROM audit.dead_letters", "SELECT error FROM audit.dead_letters", "SELECT kafka_key FROM audit.dead_letters", "SELECT hex(payload_hash) FROM audit.dead_letters",
 				"SELECT * FROM audit.dead_letters", "SELECT count() FROM audit.dead_letters WHERE raw = 'x'", "SELECT raw FROM merge('audit', 'dead_letters')", "INSERT INTO audit.events (tool) VALUES ('x')", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')"}},
 		{"audit_reviewer", "", map[string]string{"INSERT INTO audit.alert_events (alert_id) SELECT 'x' WHERE 0": ""},
-			[]string{"SELECT count() FROM audit.events", "SELECT count() FROM audit.alerts", "SELECT count() FROM audit.alert_events", "INSERT INTO audit.alerts (rule) VALUES ('x')"}},
+			[]string{"SELECT count() FROM audit.events", "SELECT count() FROM audit.alerts", "SELECT count() FROM audit.alert_events", "SELECT count() FROM audit.alert_desk", "INSERT INTO audit.alerts (rule) VALUES ('x')"}},
 		{"audit_tenant_reader", "acme", map[string]string{
 			"SELECT count(), any(tenant) FROM audit.events": "2\tacme", "SELECT count(), any(tenant) FROM audit.operations": "2\tacme", "SELECT sum(calls), any(tenant) FROM audit.hourly": "2\tacme"},
 			[]string{"SELECT count() FROM audit.dead_letters", "SELECT count() FROM audit.gaps", "INSERT INTO audit.events (tool) VALUES ('x')"}},
@@ -134,9 +136,11 @@ func TestUsers(t *testing.T) {
 			}
 			defer conn.Close()
 			if tt.role == "audit_reviewer" { // as the review page does it
-				b, err := conn.PrepareBatch(t.Context(), "INSERT INTO audit.alert_events (alert_id, action)")
-				if err != nil || b.Append("x", "acknowledged") != nil || b.Send() != nil {
-					t.Errorf("what a reviewer does is not kept: %v", err)
+				for _, action := range []string{store.Acknowledged, store.Reopened} {
+					event := store.AlertEvent{ID: uuid.New(), AlertID: "x", At: hour, Action: action}
+					if err := open(t, dir).AddAlertEvent(t.Context(), alert.Alert{ID: "x", TS: hour}, event); err != nil {
+						t.Errorf("what a reviewer does is not kept: %v", err)
+					}
 				}
 			}
 			if strings.HasSuffix(tt.role, "_reader") {

@@ -36,6 +36,7 @@ GRANT ${on_cluster} SYSTEM SYNC REPLICA ON ${database}.* TO audit_writer;
 -- An insert reads the columns that it sends to the views behind a table.
 GRANT ${on_cluster} SELECT ON ${database}.review_intake TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
+GRANT ${on_cluster} INSERT ON ${database}.alert_desk TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_marks TO audit_writer;
@@ -55,14 +56,15 @@ GRANT ${on_cluster} ALTER DELETE ON ${database}.events, ALTER DELETE ON ${databa
     ALTER DELETE ON ${database}.effect_states, ALTER DELETE ON ${database}.decision_states,
     ALTER DELETE ON ${database}.risk_states, ALTER DELETE ON ${database}.arrivals, ALTER DELETE ON ${database}.first_seen,
     ALTER DELETE ON ${database}.gaps, ALTER DELETE ON ${database}.alert_events, ALTER DELETE ON ${database}.alert_deliveries,
-    ALTER DELETE ON ${database}.alerts, ALTER DELETE ON ${database}.alert_marks, ALTER DELETE ON ${database}.verifications,
-    ALTER DELETE ON ${database}.export_refused, ALTER DELETE ON ${database}.export_late,
+    ALTER DELETE ON ${database}.alert_desk, ALTER DELETE ON ${database}.alerts, ALTER DELETE ON ${database}.alert_marks,
+    ALTER DELETE ON ${database}.verifications, ALTER DELETE ON ${database}.export_refused, ALTER DELETE ON ${database}.export_late,
     ALTER DELETE ON ${database}.leaves, ALTER DELETE ON ${database}.dead_letters TO audit_retention;
 GRANT ${on_cluster} SELECT ON system.parts TO audit_retention;
 GRANT ${on_cluster} INSERT ON ${database}.retention_log TO audit_retention;
 GRANT ${on_cluster} INSERT ON ${database}.retention_looks TO audit_retention;
--- What proves the records that stay.
+-- What proves the records that stay, and what is open of the alerts.
 GRANT ${on_cluster} INSERT ON ${database}.leaves TO audit_retention;
+GRANT ${on_cluster} INSERT ON ${database}.alert_desk TO audit_retention;
 
 -- Who keeps records beyond their time, and who erases them, see auditcollector
 -- hold and erase.
@@ -74,7 +76,7 @@ GRANT ${on_cluster} ALTER DELETE ON ${database}.events, ALTER DELETE ON ${databa
     ALTER DELETE ON ${database}.effect_states, ALTER DELETE ON ${database}.decision_states,
     ALTER DELETE ON ${database}.risk_states, ALTER DELETE ON ${database}.arrivals, ALTER DELETE ON ${database}.first_seen,
     ALTER DELETE ON ${database}.alert_events, ALTER DELETE ON ${database}.alert_deliveries, ALTER DELETE ON ${database}.alerts,
-    ALTER DELETE ON ${database}.alert_marks, ALTER DELETE ON ${database}.verifications,
+    ALTER DELETE ON ${database}.alert_desk, ALTER DELETE ON ${database}.alert_marks, ALTER DELETE ON ${database}.verifications,
     ALTER DELETE ON ${database}.export_refused, ALTER DELETE ON ${database}.dead_letters TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.hold_events TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.erasures TO audit_officer;
@@ -89,7 +91,7 @@ GRANT ${on_cluster} INSERT ON ${database}.effect_states TO audit_retention;
 -- clickhouse.user of a review page of its own: it stores reviewers' actions on
 -- alerts, and reads as review.user.
 CREATE ROLE IF NOT EXISTS audit_reviewer ${on_cluster};
-GRANT ${on_cluster} INSERT ON ${database}.alert_events TO audit_reviewer;
+GRANT ${on_cluster} INSERT ON ${database}.alert_events, INSERT ON ${database}.alert_desk TO audit_reviewer;
 
 CREATE SETTINGS PROFILE IF NOT EXISTS audit_reader ${on_cluster} SETTINGS readonly = 1, final = 1 CONST,
     use_skip_indexes_if_final_exact_mode = 0, max_execution_time = 30, max_result_rows = 1000000, max_memory_usage = 2000000000;
@@ -104,18 +106,18 @@ CREATE ROLE IF NOT EXISTS audit_tenant_reader ${on_cluster} SETTINGS PROFILE 'au
 GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly, SELECT ON ${database}.daily,
     SELECT ON ${database}.operations, SELECT ON ${database}.pipe_destinations, SELECT ON ${database}.sessions,
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.alerts, SELECT ON ${database}.alert_events,
-    SELECT ON ${database}.open_alerts, SELECT ON ${database}.operation_states, SELECT ON ${database}.session_states,
+    SELECT ON ${database}.open_alerts, SELECT ON ${database}.alert_desk, SELECT ON ${database}.operation_states, SELECT ON ${database}.session_states,
     SELECT ON ${database}.definition_states, SELECT ON ${database}.effect_states, SELECT ON ${database}.decision_states,
     SELECT ON ${database}.risk_states, SELECT ON ${database}.arrivals, SELECT ON ${database}.retention_log,
     SELECT ON ${database}.leaves, SELECT ON ${database}.verifications TO audit_tenant_reader;
 
 -- Once a table has a policy, a user without one sees nothing.
-CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
+CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_desk, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
     ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log,
     ${database}.leaves, ${database}.verifications
     USING 1 TO ALL EXCEPT audit_tenant_reader;
-CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
+CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_desk, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
     ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log,
     ${database}.leaves, ${database}.verifications
