@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
@@ -66,26 +67,48 @@ func (c config) ownPaths() []string {
 // receivers are where alerts are sent: the log, and the receivers that the
 // configuration names.
 func (c config) receivers(log *zap.Logger) ([]notify.Receiver, error) {
-	list := []notify.Receiver{notify.Log(log)}
-	var problems []error
-	for _, kind := range []struct {
-		key string
-		new func(string) (notify.Receiver, error)
-	}{{"alert.webhooks", notify.Webhook}, {"alert.alertmanager", notify.Alertmanager}} {
-		addresses, err := c.secrets(kind.key)
-		if err != nil {
-			problems = append(problems, err)
-		}
+	webhooks, err := c.posters("alert.webhooks", notify.Webhook)
+	managers, managersErr := c.posters("alert.alertmanager", notify.Alertmanager)
+	return slices.Concat([]notify.Receiver{notify.Log(log)}, webhooks, managers), errors.Join(err, managersErr)
+}
+
+// A renewedReceiver sends to the address that is in its line of a file at the time. The
+// name stays, and with it what waits for the receiver.
+type renewedReceiver struct {
+	notify.Receiver // of the address at the start
+	line            int
+	current         func() []notify.Receiver
+}
+
+// Send sends a to the current address.
+func (r renewedReceiver) Send(ctx context.Context, a alert.Alert) error {
+	return r.current()[r.line].Send(ctx, a)
+}
+
+// posters returns the receivers at the addresses of a key, or of its file.
+func (c config) posters(key string, at func(address string) (notify.Receiver, error)) (list []notify.Receiver, err error) {
+	current, err := cli.Renew(func() (now []notify.Receiver, err error) {
+		addresses, err := c.secrets(key)
+		problems := []error{err}
 		for _, a := range addresses {
-			r, err := kind.new(a.value)
+			r, err := at(a.value)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", a.place, err))
-				continue
 			}
-			list = append(list, r)
+			now = append(now, r)
 		}
+		if list != nil && len(now) != len(list) {
+			problems = append(problems, fmt.Errorf("%s_file: it has %d addresses, and had %d at the start: restart auditcollector if that is meant", key, len(now), len(list)))
+		}
+		return now, errors.Join(problems...)
+	}, c.notRead, c.values.String(key+"_file"))
+	if err != nil {
+		return nil, err
 	}
-	return list, errors.Join(problems...)
+	for i, r := range current() {
+		list = append(list, renewedReceiver{r, i, current})
+	}
+	return list, nil
 }
 
 // A placedSecret is a secret of a list, and where it is, for a message.

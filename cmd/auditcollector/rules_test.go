@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +26,8 @@ func piped(path string) func(*audit.Record) {
 }
 
 // TestAlerts runs the collector with a webhook that is down at first, kills it,
-// and checks the stored alerts and the notifications.
+// and checks the stored alerts and the notifications. Then the webhook gets another
+// address, and a file that is half written.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	told := make(chan map[string]any, 100)
@@ -34,15 +36,21 @@ func TestAlerts(t *testing.T) {
 		var message map[string]any
 		if err != nil || json.Unmarshal(text, &message) != nil {
 			t.Errorf("the webhook got %q, %v", text, err)
+			return
 		}
+		message["asked"] = r.URL.Path
 		told <- message
 	}))
 	defer hook.Close()
 	h := newHome(t)
 	addresses := filepath.Join(h.dir, "webhooks")
-	if err := os.WriteFile(addresses, []byte("# the team's channel\n\n"+hook.URL+"/token-of-the-hook\r\n"), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(addresses, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write("# the team's channel\n\n" + hook.URL + "/token-of-the-hook\r\n")
 	h.env = append(h.env, "AUDITCOLLECTOR_ALERT_WEBHOOKS_FILE="+addresses, "AUDITCOLLECTOR_ALERT_ALLOWED_PATHS=/srv/logs")
 	w := h.writer(t)
 	defer w.stop()
@@ -72,8 +80,20 @@ func TestAlerts(t *testing.T) {
 	if r := h.run(t, "rules", "test", "shipped", "--since", "1h"); r.code != 1 || !strings.Contains(r.stdout, "     2 pipe-pane-outside") {
 		t.Errorf("rules test = %+v, want a table", r)
 	}
+	for i, tt := range []struct{ text, problem string }{
+		{hook.URL + "/token-after-rotation", ""}, {"ht", "alert.webhooks_file: " + addresses + ":1: want an address"},
+		{hook.URL + "/token-of-one\n" + hook.URL + "/token-of-two", ""}, {hook.URL + "/token-after-rotation", ""},
+		{hook.URL + "/token-of-one\n" + hook.URL + "/token-of-two", "it has 2 addresses, and had 1 at the start"},
+	} {
+		write(tt.text)
+		w.call(piped(fmt.Sprintf("/tmp/z%d", i)))
+		if message := <-told; message["asked"] != "/token-after-rotation" {
+			t.Errorf("with %q in the file the address is %v", tt.text, message["asked"])
+		}
+		eventually(t, tt.problem, func() bool { return p.stderr.has(tt.problem) })
+	}
 	p.end(syscall.SIGTERM)
-	if strings.Contains(p.stderr.String(), "token-of-the-hook") {
+	if strings.Contains(p.stderr.String(), "token") {
 		t.Errorf("the log holds the webhook's address:\n%s", p.stderr)
 	}
 	select {
