@@ -172,7 +172,7 @@ func (p *parts) watchTables(ctx context.Context, look func(context.Context) erro
 		case err == nil:
 			told = ""
 			p.dropped.Store(nil)
-		case errors.Is(err, clickhouse.ErrDropped):
+		case errors.Is(err, clickhouse.ErrDropped), errors.Is(err, clickhouse.ErrRewritten):
 			p.dropped.Store(&collector.Failure{Part: "tables that were dropped or altered", Err: err})
 			if err.Error() != told {
 				told = err.Error()
@@ -217,7 +217,7 @@ func (p *parts) run(ctx context.Context, g *errgroup.Group, a *app, cfg config, 
 		g.Go(func() error { return p.verification.Run(ctx) })
 	}
 	p.starting.Store(nil)
-	g.Go(func() error { p.watchTables(ctx, p.store.DB().Dropped, log); return nil })
+	g.Go(func() error { p.watchTables(ctx, p.store.DB().Changed, log); return nil })
 	g.Go(func() error { watchStoring(ctx, p.failing, newLastingAlert(p.alerts, log)); return nil })
 	if err := p.collector.Run(ctx); err != nil || ctx.Err() == nil {
 		return err

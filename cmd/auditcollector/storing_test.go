@@ -104,13 +104,14 @@ func TestTellVerifying(t *testing.T) {
 	})
 }
 
-// TestWatchTables names tables that were dropped, once, for as long as they are not
+// TestWatchTables names tables that were dropped, and views that were changed, once, for as long as they are not
 // there. That a look fails says nothing.
 func TestWatchTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dropped := &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf(`"gaps" %w`, clickhouse.ErrDropped)}
 		login := clickhouse.Classify("looking", &ch.Exception{Code: 516, Message: "Authentication failed"})
-		looks := []error{nil, login, dropped, dropped, errors.New("no answer"), nil, nil}
+		rewritten := &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf(`"sessions" %w`, clickhouse.ErrRewritten)}
+		looks := []error{nil, login, dropped, dropped, errors.New("no answer"), nil, rewritten, nil}
 		core, logs := observer.New(zap.ErrorLevel)
 		p := parts{collector: &collector.Collector{}}
 		var got []int
@@ -125,11 +126,11 @@ func TestWatchTables(t *testing.T) {
 			looks = looks[1:]
 			return err
 		}, zap.New(core))
-		if diff := cmp.Diff([]int{0, 0, 0, 1, 1, 1, 0, 0}, got); diff != "" {
+		if diff := cmp.Diff([]int{0, 0, 0, 1, 1, 1, 0, 1, 0}, got); diff != "" {
 			t.Errorf("failing parts at each look (-want +got):\n%s", diff)
 		}
-		if n := logs.FilterMessage("tables were dropped or altered").Len(); n != 1 {
-			t.Errorf("%d lines, want 1", n)
+		if n := logs.FilterMessage("tables were dropped or altered").Len(); n != 2 {
+			t.Errorf("%d lines, want 2", n)
 		}
 	})
 }

@@ -3,8 +3,11 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"auditproxy/schemas"
 )
@@ -50,6 +53,62 @@ func (db *DB) altered(ctx context.Context) (columns, remedies []string, err erro
 		}
 	}
 	return columns, remedies, nil
+}
+
+// queries finds the query that a statement gives a view.
+var queries = regexp.MustCompile(`(?s)^(?:CREATE MATERIALIZED VIEW IF NOT EXISTS|CREATE VIEW IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE) \w+\.(\w+) .*?\b(?:AS|MODIFY QUERY)\s+(SELECT\b.*)$`)
+
+// rewritten returns the views that are there with another query than this program gave
+// them, and the statements that mend them. It knows nothing of what a newer one gave them.
+func (db *DB) rewritten(ctx context.Context) (views, remedies []string, err error) {
+	ctx, cancel := db.Limited(ctx)
+	defer cancel()
+	statements, err := db.statements()
+	if err != nil {
+		return nil, nil, err
+	}
+	last := map[string]string{} // query of a view
+	for _, s := range statements {
+		if m := queries.FindStringSubmatch(s); m != nil {
+			last[m[1]] = m[2]
+		}
+	}
+	names, texts := slices.Sorted(maps.Keys(last)), []string{}
+	for _, name := range names {
+		texts = append(texts, last[name])
+	}
+	list, err := schemas.ClickHouse()
+	if err != nil {
+		return nil, nil, err
+	}
+	var there []struct {
+		Name  string    `ch:"name"`
+		Fills bool      `ch:"fills"`
+		Since time.Time `ch:"since"`
+		Want  string    `ch:"want"`
+	}
+	// The server prints both, so that they differ in nothing but what they do.
+	err = db.conn.Select(ctx, &there, `SELECT name, engine = 'MaterializedView' AS fills, toTimeZone(metadata_modification_time, 'UTC') AS since, formatQuerySingleLine(arrayElement(?, indexOf(?, name))) AS want
+		FROM system.tables WHERE database = ? AND name IN (?) AND as_select != '' AND formatQuerySingleLine(as_select) != want
+		AND (SELECT max(number) FROM `+db.c.Database+`.migrations) <= ? ORDER BY name`, texts, names, db.c.Database, names, len(list))
+	for _, v := range there {
+		views = append(views, fmt.Sprintf("%q since %s", v.Name, v.Since.Format(time.DateTime)))
+		change := "CREATE OR REPLACE VIEW %s.%s AS %s"
+		if v.Fills {
+			change = "ALTER TABLE %s.%s MODIFY QUERY %s"
+		}
+		remedies = append(remedies, fmt.Sprintf(change, db.c.Database, v.Name, v.Want))
+	}
+	return views, remedies, err
+}
+
+// statements returns those of all migrations.
+func (db *DB) statements() (all []string, err error) {
+	list, err := schemas.ClickHouse()
+	for _, m := range list {
+		all = append(all, schemas.Statements(m.SQL, db.names())...)
+	}
+	return all, err
 }
 
 // plain returns a type without how its values are kept, which changes none.

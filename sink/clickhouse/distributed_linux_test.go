@@ -40,6 +40,7 @@ func TestDistributed(t *testing.T) {
 	var backfill []string
 	for _, s := range servers {
 		s.Exec(t, "CREATE DATABASE audit")
+		s.Exec(t, "CREATE TABLE audit.migrations (number UInt32, name String, sha256 String, applied_at DateTime64(3, 'UTC'), needs UInt32 DEFAULT number) ENGINE = MergeTree ORDER BY number")
 	}
 	for _, m := range migrations {
 		for _, sql := range schemas.Statements(m.SQL, schemas.Names{Database: "audit", Cluster: cluster.Cluster}) {
@@ -67,6 +68,9 @@ func TestDistributed(t *testing.T) {
 	}
 	db := openServer(t, clickhouse.Config{Addrs: []string{servers[0].Addr, servers[1].Addr}, Cluster: cluster, User: "collector", Password: "collector"})
 	other := openServer(t, clickhouse.Config{Addrs: []string{servers[1].Addr}, Cluster: cluster, User: "collector", Password: "collector"})
+	if err := db.Changed(t.Context()); err != nil {
+		t.Errorf("views as they were made: %v", err)
+	}
 	for _, db := range []*clickhouse.DB{db, db, other} { // as after a lost answer, and after failover
 		if err := db.InsertRows(t.Context(), rows, start); err != nil {
 			t.Fatal(err)

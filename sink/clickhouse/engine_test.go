@@ -111,6 +111,51 @@ func testDropped(t *testing.T, s *clickhouse.DB, dir string) {
 		t.Errorf("with both again: %v", err)
 	}
 	testAltered(t, s, dir)
+	testRewritten(t, s, dir)
+}
+
+// testRewritten gives each view of the program another query. All are named, and none once
+// what it says was run. A start does not wait for that, and a newer program's are others.
+func testRewritten(t *testing.T, s *clickhouse.DB, dir string) {
+	chdbtest.Query(t, dir, "CREATE VIEW audit.mine AS SELECT 1")
+	if err := s.Changed(t.Context()); err != nil {
+		t.Errorf("as they were made: %v", err)
+	}
+	var names []string
+	for _, line := range chdbtest.QueryFormat(t, dir, "TSVRaw", "SELECT name, engine, formatQuerySingleLine(as_select) FROM system.tables WHERE database = 'audit' AND engine LIKE '%View' AND name != 'mine' ORDER BY name") {
+		f := strings.Split(line, "\t")
+		names = append(names, f[0])
+		if f[1] == "View" {
+			chdbtest.Query(t, dir, "CREATE OR REPLACE VIEW audit."+f[0]+" AS "+f[2]+" LIMIT 1")
+		} else {
+			chdbtest.Query(t, dir, "ALTER TABLE audit."+f[0]+" MODIFY QUERY "+f[2]+" LIMIT 1")
+		}
+	}
+	if _, err := s.Migrate(t.Context(), keep); err != nil {
+		t.Errorf("a start: %v", err)
+	}
+	err := s.Changed(t.Context())
+	if ingest.ClassOf(err) != ingest.Configuration || !errors.Is(err, clickhouse.ErrRewritten) || len(names) < 17 {
+		t.Fatalf("with %d views that were changed: %v", len(names), err)
+	}
+	for _, name := range names {
+		if !strings.Contains(err.Error(), fmt.Sprintf("%q since %s", name, time.Now().UTC().Format(time.DateOnly))) {
+			t.Errorf("%q was changed, and is not named", name)
+		}
+	}
+	chdbtest.Query(t, dir, "INSERT INTO audit.migrations (number, name, needs) VALUES (9999, 'newer', 1)")
+	if err := s.Changed(t.Context()); err != nil {
+		t.Errorf("beside a newer program: %v", err)
+	}
+	chdbtest.Query(t, dir, "DELETE FROM audit.migrations WHERE number = 9999")
+	_, remedies, _ := strings.Cut(err.Error(), ": run ")
+	for remedy := range strings.SplitSeq(remedies, "; ") {
+		chdbtest.Query(t, dir, remedy)
+	}
+	if err := s.Changed(t.Context()); err != nil {
+		t.Errorf("with its own queries again: %v", err)
+	}
+	chdbtest.Query(t, dir, "DROP VIEW audit.mine")
 }
 
 // testAltered drops a column of a table that views fill, narrows another one, and drops one
@@ -123,11 +168,11 @@ func testAltered(t *testing.T, s *clickhouse.DB, dir string) {
 	if err := s.Dropped(t.Context()); err != nil {
 		t.Errorf("with what changes nothing: %v", err)
 	}
-	for _, change := range []string{"session_states DROP COLUMN died", "session_states MODIFY COLUMN max_seq SimpleAggregateFunction(max, UInt8)", "alerts DROP COLUMN call_no"} {
+	for _, change := range []string{"session_states DROP COLUMN died", "session_states MODIFY COLUMN max_seq SimpleAggregateFunction(max, UInt8)", "alert_events DROP COLUMN comment"} {
 		chdbtest.Query(t, dir, "ALTER TABLE audit."+change)
 	}
 	_, err := s.Migrate(t.Context(), keep)
-	if ingest.ClassOf(err) != ingest.Configuration || !errors.Is(err, clickhouse.ErrDropped) || !strings.Contains(err.Error(), `columns alerts.call_no, session_states.max_seq, session_states.died of database "audit" are not there`) {
+	if ingest.ClassOf(err) != ingest.Configuration || !errors.Is(err, clickhouse.ErrDropped) || !strings.Contains(err.Error(), `columns alert_events.comment, session_states.max_seq, session_states.died of database "audit" are not there`) {
 		t.Fatalf("Migrate with tables that were altered: %v", err)
 	}
 	_, remedies, _ := strings.Cut(err.Error(), ": run ")

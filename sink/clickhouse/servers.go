@@ -159,16 +159,12 @@ var removal = regexp.MustCompile(`^DROP (?:TABLE|VIEW) IF EXISTS \w+\.(\w+) `)
 // ownTables returns the names of the tables and views of this program, with false those
 // that a later migration drops: an administrator may have others beside them.
 func (db *DB) ownTables() (map[string]bool, error) {
-	list, err := schemas.ClickHouse()
+	statements, err := db.statements()
 	if err != nil {
 		return nil, err
 	}
-	statements := schemas.Statements(migrationsTable, db.names())
-	for _, m := range list {
-		statements = append(statements, schemas.Statements(m.SQL, db.names())...)
-	}
 	own := map[string]bool{}
-	for _, s := range statements {
+	for _, s := range append(schemas.Statements(migrationsTable, db.names()), statements...) {
 		if m := creation.FindStringSubmatch(s); m != nil {
 			own[m[1]] = true
 		}
@@ -215,6 +211,25 @@ func (db *DB) Dropped(ctx context.Context) error {
 	}
 	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q %w: run UNDROP TABLE within minutes, restore them from a backup, "+
 		"or make them again without what they had, as docs/operations.md says", doing, strings.Join(dropped, ", "), db.c.Database, ErrDropped)}
+}
+
+// ErrRewritten is in an error about views with another query.
+var ErrRewritten = errors.New("have another query")
+
+// Changed returns the error of Dropped, or one with ErrRewritten that names the views of this
+// program whose query somebody changed, and since when. Records are stored without them, so
+// a start does not wait for it.
+func (db *DB) Changed(ctx context.Context) error {
+	if err := db.Dropped(ctx); err != nil {
+		return err
+	}
+	const doing = "looking for views that were changed"
+	views, remedies, err := db.rewritten(ctx)
+	if err != nil || len(views) == 0 {
+		return Classify(doing, err)
+	}
+	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q %w; what they show, or fill from then on, is not what the records say: run %s", doing,
+		strings.Join(views, ", "), db.c.Database, ErrRewritten, strings.Join(remedies, "; "))}
 }
 
 // absent returns those of own tables that are not there.

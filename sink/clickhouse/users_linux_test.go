@@ -104,7 +104,7 @@ func TestUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := writer.Dropped(t.Context())
+	err := writer.Changed(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "columns dead_letters.error, operation_states.numbers of database") {
 		t.Errorf("a writer sees what became of columns that it does not read: %v", err)
 	}
@@ -118,7 +118,7 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%s: %v", remedy, err)
 		}
 	}
-	if err := writer.Dropped(t.Context()); err != nil {
+	if err := writer.Changed(t.Context()); err != nil {
 		t.Errorf("with its columns again: %v", err)
 	}
 	if err := writer.InsertRows(t.Context(), rows, start); err != nil {
