@@ -236,17 +236,17 @@ func (r *Reader) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert,
 	and(f.Severity != "", "severity", f.Severity, "severity = {severity:String}")
 	and(f.Rule != "", "rule", f.Rule, "rule = {rule:String}")
 	and(f.Record != uuid.Nil, "record", f.Record.String(), "record_id = {record:UUID}")
-	before := AlertPlace{TS: maxTime}
-	if f.Before != nil {
-		before = *f.Before
-	}
-	if f.State == "open" { // these have a table of their own
+	before := *cmp.Or(f.Before, &AlertPlace{TS: maxTime})
+	desk, err := askOne[struct {
+		Rows uint64 `ch:"n"`
+	}](ctx, r, "alerts", "SELECT ifNull(total_rows, 0) AS n FROM system.tables WHERE database = currentDatabase() AND name = 'alert_desk'", args{})
+	if err == nil && f.State == "open" && desk.Rows < 5000 { // else many are open, most of the newest too
 		a["at"], a["at_id"], a["limit"] = micros(before.TS), before.ID, limit
 		return r.alertRows(ctx, "'open' AS state FROM open_alerts WHERE (ts, alert_id) < (fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:String}) AND "+chosen+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
 	}
 	// What an alert of this state has in its own row.
 	and(f.State != "", "state", f.State, `suppressed = ({state:String} = 'suppressed') AND multiIf({state:String} = 'closed', closes != '' OR lasting != '',
-		{state:String} = 'acknowledged', closes = '', true)`)
+		{state:String} IN ('open', 'acknowledged'), closes = '', true)`)
 	// What people did is found by the ids of alerts. So the newest are looked at first:
 	// the states of all are asked for only if a few of these have the one that is wanted.
 	n := limit
@@ -336,17 +336,16 @@ func (r *Reader) alertRows(ctx context.Context, sql string, a args) ([]Alert, er
 // the same event may be added again.
 func (s *Store) AddAlertEvent(ctx context.Context, a alert.Alert, e AlertEvent) error {
 	token := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %q %q", e.ID, e.AlertID, e.Action, e.Who, e.Comment))
-	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_events (event_id, alert_id, at, action, who, comment, tenant)", token[:], func(b driver.Batch) error {
-		return b.Append(e.ID, e.AlertID, e.At, e.Action, e.Who, e.Comment, e.Tenant)
-	})
+	add := func(columns string, row ...any) error {
+		return s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+"."+columns, token[:], func(b driver.Batch) error { return b.Append(row...) })
+	}
+	err := add("alert_events (event_id, alert_id, at, action, who, comment, tenant)", e.ID, e.AlertID, e.At, e.Action, e.Who, e.Comment, e.Tenant)
 	if err == nil && e.Action == Reopened {
 		a.StoredAt = time.Now() // it is new on the desk
 		err = s.insertAlerts(ctx, "alert_desk", []alert.Alert{a}, e.ID.String())
 	}
 	if err == nil {
-		err = s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_desk (event_id, alert_id, ts, action, tenant)", token[:], func(b driver.Batch) error {
-			return b.Append(e.ID, e.AlertID, e.At, e.Action, e.Tenant)
-		})
+		err = add("alert_desk (event_id, alert_id, ts, action, tenant)", e.ID, e.AlertID, e.At, e.Action, e.Tenant)
 	}
 	return clickhouse.Classify("recording what was done about an alert", err)
 }

@@ -280,7 +280,7 @@ func testYearsOfAlerts(t *testing.T, dir string) {
 	}
 	defer r.Close()
 	bounded := ch.Context(t.Context(), ch.WithSettings(ch.Settings{"max_rows_to_read": 20_000}))
-	for _, state := range []string{"suppressed", "closed", ""} {
+	for _, state := range []string{"open", "suppressed", "closed", ""} {
 		f := store.AlertFilter{State: state}
 		for page := range 3 {
 			list, err := r.Alerts(bounded, f, 20)
