@@ -237,12 +237,13 @@ func (r *Reader) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert,
 	and(f.Rule != "", "rule", f.Rule, "rule = {rule:String}")
 	and(f.Record != uuid.Nil, "record", f.Record.String(), "record_id = {record:UUID}")
 	before := *cmp.Or(f.Before, &AlertPlace{TS: maxTime})
-	desk, err := askOne[struct {
-		Rows uint64 `ch:"n"`
-	}](ctx, r, "alerts", "SELECT ifNull(total_rows, 0) AS n FROM system.tables WHERE database = currentDatabase() AND name = 'alert_desk'", args{})
-	if err == nil && f.State == "open" && desk.Rows < 5000 { // else many are open, most of the newest too
-		a["at"], a["at_id"], a["limit"] = micros(before.TS), before.ID, limit
-		return r.alertRows(ctx, "'open' AS state FROM open_alerts WHERE (ts, alert_id) < (fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:String}) AND "+chosen+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
+	if f.State == "open" {
+		const few = 5000 // rows, which a page reads all: where more are open, most of the newest alerts are
+		desk, err := askOne[struct{ N uint64 }](ctx, r, "alerts", "SELECT ifNull(total_rows, 0) AS N FROM system.tables WHERE database = currentDatabase() AND name = 'alert_desk'", args{})
+		if err != nil || desk.N < few {
+			a["at"], a["at_id"], a["limit"] = micros(before.TS), before.ID, limit
+			return r.alertRows(ctx, "'open' AS state FROM open_alerts WHERE (ts, alert_id) < (fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:String}) AND "+chosen+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
+		}
 	}
 	// What an alert of this state has in its own row.
 	and(f.State != "", "state", f.State, `suppressed = ({state:String} = 'suppressed') AND multiIf({state:String} = 'closed', closes != '' OR lasting != '',

@@ -36,6 +36,8 @@ ENGINE = ${replicated}ReplacingMergeTree(stored_at)
 ORDER BY (tenant, alert_id, event_id)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1;
 
+-- For programs from before this table. Others add an alert here first, so that no crash
+-- comes between.
 CREATE MATERIALIZED VIEW IF NOT EXISTS ${database}.alert_feed ${on_cluster} TO ${database}.alert_desk AS
 SELECT *
 FROM ${database}.alerts;
