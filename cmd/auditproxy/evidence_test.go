@@ -359,6 +359,13 @@ func TestProve(t *testing.T) {
 	if !strings.Contains(out, "record      "+r.RecordID+": "+r.Tool) || !strings.Contains(out, "seq 13, host_seq 3") || !strings.HasSuffix(out, "verified    the record is the one that this host wrote\n") {
 		t.Errorf("a proof: %s", out)
 	}
+	text, err := os.ReadFile(proof)
+	must(t, err)
+	var piped bytes.Buffer
+	a := &app{stdin: bytes.NewReader(text), stdout: &piped, stderr: &piped, env: []string{"HOME=" + t.TempDir()}}
+	if code := a.run(t.Context(), []string{"verify-proof", "-", "--trust", f.trust}); code != 0 || piped.String() != out {
+		t.Errorf("a proof on standard input: %d, %s", code, &piped)
+	}
 	var o struct {
 		Valid  bool
 		Record string

@@ -59,6 +59,8 @@ it, and say what it proves. The trust file has a line "host KEY" for each host t
 is trusted. For proofs with a central log it also names the log (auditcollector
 evidence key prints the line), its witnesses, and how many of them must have signed.
 
+The name - is standard input.
+
 The exit code is 0 if the record is the one that a trusted host wrote, 1 if the proof
 is wrong, and 2 if it is in order but of a host or a log that is not trusted, or without
 the log that a quorum of witnesses must have signed.`
@@ -96,12 +98,16 @@ func (a *app) verifyProof(file, trustFile string, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("verifying a proof: %w", err)
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return fmt.Errorf("verifying a proof: %w", err)
+	in := a.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return fmt.Errorf("verifying a proof: %w", err)
+		}
+		defer f.Close()
+		in = f
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxProof+1))
+	text, err := io.ReadAll(io.LimitReader(in, maxProof+1))
 	if err == nil && len(text) > maxProof {
 		err = errors.New("it is longer than 2 MiB")
 	}

@@ -262,6 +262,7 @@ func TestOtherFiles(t *testing.T) {
 		"an array of lines":       {slices.Concat([]byte("[\n"), bytes.Join(lines, []byte(",\n")), []byte("\n]\n")), cli.ExitUnclear, "it is a JSON array"},
 		"ClickHouse's escapes":    {bytes.ReplaceAll(whole, []byte(`\`), []byte(`\\`)), cli.ExitUnclear, "line 12 is a record with other backslashes"},
 		"JSON around the records": {bytes.ReplaceAll(whole, []byte(`{"v"`), []byte(`{"raw":{"v"`)), cli.ExitUnclear, "with one record on each line as it was written"},
+		"many other lines":        {bytes.Repeat([]byte("x\n"), 1500), cli.ExitUnclear, "1500 lines without a whole record"},
 		"a byte of it is flipped": {flipped, cli.ExitFound, "seq 0 edited"},
 	} {
 		file := filepath.Join(t.TempDir(), "export")

@@ -165,9 +165,9 @@ type records struct {
 	open    map[string]*evidence.Session
 	last    *evidence.Session
 	lastID  string
-	stray   []stray // lines that are no whole records
+	stray   []stray // lines that are no whole records, the first maxStray of them
 
-	unsigned int // lines of a spool that are no records
+	strays, unsigned int // lines that are no whole records, and lines of a spool that are none
 }
 
 // A stray line is of no session that is known yet.
@@ -195,8 +195,10 @@ func (c *records) add(line []byte) bool {
 		c.guess(id, line).Add(evidence.Row{Line: line})
 	case c.last != nil && (len(id) != len(c.lastID) || similar(id, c.lastID)):
 		c.last.Add(evidence.Row{Line: line})
-	case len(c.stray) < maxStray:
-		c.stray = append(c.stray, stray{id, bytes.Clone(line)})
+	default:
+		if c.strays++; len(c.stray) < maxStray {
+			c.stray = append(c.stray, stray{id, bytes.Clone(line)})
+		}
 	}
 	return true
 }
@@ -237,6 +239,7 @@ func (c *records) place(id string, s *evidence.Session) {
 			return false
 		}
 		s.Add(evidence.Row{Line: l.line})
+		c.strays--
 		return true
 	})
 }
@@ -267,7 +270,7 @@ func (c *records) end() {
 		if len(c.open) == 0 {
 			hint = ": if the file is compressed or not in UTF-8, unpack or convert it; else export again, with one record on each line as it was written"
 		}
-		s.Fail(fmt.Errorf("%s without a whole record%s", terminal.Count(len(c.stray), "line"), hint))
+		s.Fail(fmt.Errorf("%s without a whole record%s", terminal.Count(c.strays, "line"), hint))
 		s.End()
 	}
 }
