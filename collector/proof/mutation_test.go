@@ -144,16 +144,13 @@ func TestPlantedRows(t *testing.T) {
 	db, dir := open(t)
 	f := &fixture{t: t, db: db, dir: dir}
 	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-72*time.Hour).Truncate(time.Second))
-	var rows []ingest.Row
 	var last *evidencetest.Session
+	records := 0
 	for range 3 {
 		last = h.Session(evidencetest.Plan{Calls: 25})
-		for _, line := range last.Lines {
-			f.offset++
-			rows = append(rows, ingesttest.RowOf(t, append(bytes.Clone(line), '\n'), ingest.Source{Topic: "t", Offset: f.offset}))
-		}
+		f.sessions(time.Now().Add(-time.Hour), last)
+		records += len(last.Lines)
 	}
-	f.insert(time.Now().Add(-time.Hour), rows...)
 	want := func(what string, exit int, states map[string]verify.State) {
 		t.Helper()
 		for _, sizes := range []proof.Sizes{{}, {Rows: 3, Sessions: 1, Page: 1}} {
@@ -170,7 +167,7 @@ func TestPlantedRows(t *testing.T) {
 					got[one.SessionID] = one.State
 				}
 			}
-			if diff := cmp.Diff(states, got); r.Exit != exit || diff != "" || r.Hosts[len(r.Hosts)-1].Records != int64(len(rows)) {
+			if diff := cmp.Diff(states, got); r.Exit != exit || diff != "" || r.Hosts[len(r.Hosts)-1].Records != int64(records) {
 				t.Errorf("%s, sizes %+v: exit %d, want %d, hosts %+v, states (-want +got):\n%s", what, sizes, r.Exit, exit, r.Hosts, diff)
 			}
 		}
@@ -193,16 +190,7 @@ func TestLeafWithoutReason(t *testing.T) {
 	f := &fixture{t: t, db: db, dir: dir}
 	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-72*time.Hour).Truncate(time.Second))
 	one, gone, all, last := h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 5}), h.Session(evidencetest.Plan{Calls: 5}), h.Session(evidencetest.Plan{Calls: 5})
-	var rows []ingest.Row
-	for _, s := range []*evidencetest.Session{one, gone, all, last} {
-		for _, line := range s.Lines {
-			f.offset++
-			rows = append(rows, ingesttest.RowOf(t, append(bytes.Clone(line), '\n'), ingest.Source{Topic: "t", Offset: f.offset}))
-		}
-	}
-	if err := db.InsertRows(t.Context(), rows, time.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	f.sessions(time.Now().Add(-time.Hour), one, gone, all, last)
 	want := func(name string, exit int, removed int64, findings ...string) {
 		t.Helper()
 		for _, sizes := range []proof.Sizes{{}, {Rows: 3, Sessions: 1, Page: 1}} {
