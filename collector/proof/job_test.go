@@ -121,7 +121,7 @@ func TestJob(t *testing.T) {
 	stranger, accused := evidencetest.NewHost("build-8", now.Add(-70*time.Hour)), all[5].Clone()
 	accused.Lines[0] = all[0].Lines[0]
 	stranger.Restore(accused)
-	f.sessions(long, stranger.Session(evidencetest.Plan{Calls: 3})) // nobody trusts it
+	f.sessions(long, stranger.Session(evidencetest.Plan{Calls: 3})) // its key is not trusted
 	if err := job.Chains(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// testDesk: of the alerts of years, those that are open are found by reading these,
-// whatever was killed, and what people do about the others counts too.
+// testDesk finds the open ones among the alerts of years by reading few others, after kills
+// and after people acknowledged and reopened some.
 func testDesk(t *testing.T, f *fixture) {
 	config := clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(f.dir, chdb.Writer), Uncompressed: true}
 	s, err := store.Open(config)

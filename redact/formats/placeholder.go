@@ -108,7 +108,7 @@ func isEnclosed(b []byte) (is, ok bool) {
 	return false, false
 }
 
-// isNoValue reports whether b is a word that stands for a value or for none, or says where it is.
+// isNoValue reports whether b is a word for a type, for no value, or for where a value comes from.
 func isNoValue(b []byte) bool {
 	n := len(b)
 	switch string(bytes.TrimRight(b, ",;}")) {
