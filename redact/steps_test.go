@@ -84,7 +84,7 @@ var hostileUnits = []string{
 	"printf}", "printf,", "stringData:}", "name=token::>is</user:,", "token:}pass@</label>?", "password:<b>", "* \"", "<label>password</label><code>", "a_password is ", "API_KEY to ", "\nset password ", "R1#enable secret ",
 	`password: a'b`, "PW='a'\\''", "passphrase = f'", "passphrase =", "passphrase=a b", "passphrase: a'b", "token is " + strings.Repeat("a1B2c3D4e5", 30) + "( ", "password token is `" + strings.Repeat("a1B2c3D4e5", 30), "passphrase=a;", "password=r#\"a", "apiKey is ", "the apiKey is a ", "a-key is ", "Key ", "passwd ann\na1b2c3\n", "passwd a\n", "\npassword: a bc de fg ", "\npassword: ab cd ef gh\n", "arn:secret:", "arn:a:secret:a", `"a".b(), `, `"password".b(),"`, `f(a,"password",{`,
 	"password:</b><i>ghp_abc1rintf", "password:</b><i>eyJaaaaaaaa.", "passphrase =(a@nt {\n secret a", "d:</b><heslo ", "|\n {\"a\":\"{\\\"tokens:\n - ", "password:</b>UABBAFMAUwBXAE8AUgBEAD0AaAB1AG4Aglpat-1aB2", "tokens:\n - a: |\n \x1b[m",
-	"(password)SELECT 'a',", "password)select ", "password{\"a", "password{\"a\"}", "read -s a\nb\n", "line vty\npassword a\n", "type a into the password ", "fill a password with ", "password:a\nagain:b\n", "password=$(or a,", "user/password: a / b ", "token=[}-a'", "PASSWORD=a'a, ",
+	"(password)SELECT 'a',", "password)select ", "password{\"a", "password{\"a\"}", "echo a |\n", "| \n", "read -s a\nb\n", "line vty\npassword a\n", "type a into the password ", "fill a password with ", "password:a\nagain:b\n", "password=$(or a,", "user/password: a / b ", "token=[}-a'", "PASSWORD=a'a, ",
 	"+ password a\n", "# name,password\n", "    14\tpassword a\n", "14: ", "token like \"a\" ", "password, answer a, ", "$(a $(",
 }
 

@@ -173,7 +173,9 @@ func (c *commands) endLine() {
 func (c *commands) pipe(b byte) {
 	t, i, o := c.text, c.at, &c.output
 	if b != '|' || i+1 < len(t) && t[i+1] == '|' {
-		o.piped = lex.Span{}
+		if !bytes.HasSuffix(bytes.TrimRight(t[max(0, i-maxGap):i], " \t\r"), []byte("|")) { // the next line goes on, or |&
+			o.piped = lex.Span{}
+		}
 		return
 	}
 	before := bytes.TrimRight(t[max(0, i-4):i], " ")
