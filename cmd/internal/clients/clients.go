@@ -2,12 +2,12 @@
 // servers run through the proxy, and back.
 //
 // It finds configurations (clients.go, file.go) and reads their servers with the
-// offsets of the parts that wrapping changes (server.go, remoteentry.go). Wrap
-// and Unwrap choose the edits (wrap.go, unwrap.go, remote.go); rewrite.go shows
-// the change, asks, and replaces the file (replace.go).
+// offsets of the parts that wrapping changes (server.go, toml.go, yaml.go,
+// remoteentry.go). Wrap and Unwrap choose the edits (command.go, remote.go);
+// rewrite.go shows the change, asks, and replaces the file (replace.go).
 //
 // The files, from the top: unwrap, wrap, rewrite, replace, remote, clients,
-// self, file, yaml, toml, server, remoteentry, url, edit.
+// self, file, yaml, toml, command, server, remoteentry, url, edit.
 package clients
 
 import (

@@ -35,7 +35,7 @@ type remoteEntry struct {
 	all                       []hujson.ObjectMember
 	urls, types, headers, env []hujson.ObjectMember
 	login                     string // a member that configures the client's login
-	toml                      bool   // the file is TOML
+	format                    string // of the file, "TOML" or "YAML"; empty: JSON
 
 	// Of an entry that is wrapped already:
 	wrapped   *hujson.Value // the URL among the arguments
@@ -71,8 +71,8 @@ func (e remoteEntry) refusal() string {
 	switch {
 	case len(e.urls) == 0:
 		return "it has no URL"
-	case e.toml:
-		return `wrap --remote changes no TOML file: give it "command" and "args" as in docs/wrapping.md`
+	case e.format != "":
+		return "wrap --remote changes no " + e.format + ` file: give it "command" and "args" as in docs/wrapping.md`
 	case len(e.types) == 1 && text(e.types[0].Value) == "remote":
 		return `wrap --remote changes no entry of opencode: give it "command" as in docs/wrapping.md`
 	case len(e.urls) > 1 || len(e.types) > 1 || len(e.headers) > 1 || len(e.env) > 1:

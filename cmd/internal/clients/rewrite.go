@@ -220,13 +220,13 @@ func (r *rewrite) show(changes []change) error {
 
 // cleaned returns the file before and after the change as they are shown. Each entry of a
 // server is cleaned apart from what is around it: neither a name such as "tokens" nor a text
-// elsewhere in the file may hide what changes. In TOML env has many forms.
+// elsewhere in the file may hide what changes. In TOML and YAML env has many forms.
 func (c change) cleaned(clean func([]byte) []byte) (before, after []byte) {
 	var cuts []int
 	hidden := map[int]bool{} // by where it starts
 	for _, s := range c.file.servers {
 		cuts = append(cuts, s.bounds(c.file.data)...)
-		for _, v := range s.tomlEnv() {
+		for _, v := range s.envValues() {
 			cuts, hidden[v.StartOffset] = append(cuts, v.StartOffset, v.EndOffset), true
 		}
 	}

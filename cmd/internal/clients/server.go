@@ -69,6 +69,7 @@ type server struct {
 	args    hujson.Value        // a list, or nothing if the server has none
 	joined  bool                // the command is the first element of that list
 	newList insertion           // where a list belongs if the server has none
+	bullet  string              // separates the list's elements if each has a line and a dash, as in YAML
 	quote   func(string) string // writes a string as the file does
 	dashes  int                 // index in elements of the "--" before the server's command, if Wrapped
 	entry   remoteEntry
@@ -100,9 +101,9 @@ func (s server) bounds(data []byte) []int {
 	return []int{from, to}
 }
 
-// tomlEnv returns the values of the server's variables if the file is TOML.
-func (s server) tomlEnv() (values []hujson.Value) {
-	if !s.entry.toml {
+// envValues returns the values of the server's variables if the file is TOML or YAML.
+func (s server) envValues() (values []hujson.Value) {
+	if s.entry.format == "" {
 		return nil
 	}
 	for _, m := range s.entry.env {
@@ -303,7 +304,7 @@ func (s *server) findWrapped() {
 		s.Problem = `it runs auditproxy without "--" and a command after it`
 		return
 	}
-	if !s.joined && !s.entry.toml { // wrap --remote writes none of these
+	if !s.joined && s.entry.format == "" { // wrap --remote writes none of these
 		if err := s.entry.readWrapped(args, s.dashes); err != nil {
 			s.Problem = err.Error()
 			return

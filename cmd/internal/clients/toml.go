@@ -53,7 +53,7 @@ func tomlString(text string) string {
 
 // passOn sets what Codex passes on to the server.
 func (s *server) passOn() {
-	s.entry.toml = true
+	s.entry.format = "TOML"
 	if s.Remote {
 		s.refusal = s.entry.refusal()
 	}

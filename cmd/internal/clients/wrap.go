@@ -82,34 +82,9 @@ func moved(s server, getenv func(string) string) string {
 // spoolVariable chooses the directory of the records.
 const spoolVariable = "AUDITPROXY_SPOOL_DIR"
 
-// wrapEdits puts the program at self in front of s. unwrapEdits must restore the
-// entry from the result alone. So the old command is moved as it is written. An
-// empty list of arguments, a missing one and one with elements get three
-// different shapes.
 func wrapEdits(data []byte, s server, self string) []udiff.Edit {
 	if s.Remote {
 		return wrapRemoteEdits(data, s, self)
 	}
-	if s.joined {
-		at := s.command.StartOffset
-		sep := "," + gap(data, at)
-		return []udiff.Edit{{Start: at, End: at, New: s.quote(self) + sep + `"--"` + sep}}
-	}
-	command := string(data[s.command.StartOffset:s.command.EndOffset])
-	edits := []udiff.Edit{{Start: s.command.StartOffset, End: s.command.EndOffset, New: s.quote(self)}}
-	switch args := s.elements(); {
-	case s.args.Value == nil:
-		at := s.newList.at
-		return append(edits, udiff.Edit{Start: at, End: at, New: newArgs(s, command)})
-	case len(args) == 0:
-		at := s.args.StartOffset + len("[")
-		return append(edits, udiff.Edit{Start: at, End: at, New: ` "--", ` + command})
-	default:
-		at := args[0].StartOffset
-		sep := "," + gap(data, at)
-		return append(edits, udiff.Edit{Start: at, End: at, New: `"--"` + sep + command + sep})
-	}
+	return wrapCommand(data, s, self)
 }
-
-// newArgs is the member that a server without arguments gets after its command.
-func newArgs(s server, command string) string { return s.newList.text + `["--", ` + command + `]` }

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // proxyPath is where clients find the proxy in these tests.
 const proxyPath = "/opt/bin/auditproxy"
 
-// A parser is parseServers or parseTOML.
+// A parser is parseServers, parseTOML or parseYAML.
 type parser func(data []byte, self string) ([]server, error)
 
 // rewritten applies one rewrite to a configuration. It changes nothing if the
@@ -61,8 +61,11 @@ func TestWrapGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			in, parse := golden.Files[0].Data, parser(parseServers)
-			if strings.HasPrefix(filepath.Base(file), "codex") {
+			switch filepath.Base(file) {
+			case "codex.txtar":
 				parse = parseTOML
+			case "goose.txtar", "continue.txtar":
+				parse = parseYAML
 			}
 			servers, err := parse(in, proxyPath)
 			if err != nil {
