@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -315,8 +316,33 @@ func TestNothingIsMadeBeforeItIsNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Release([]policy.Counter{{Scope: policy.Session, Key: "a", Window: 60, Amount: 1}}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory is there: %v", err)
+	}
+}
+
+// TestReleaseWithoutTheFile takes back what a file had that was removed since.
+func TestReleaseWithoutTheFile(t *testing.T) {
+	dir, name := prepared(t)
+	s := counter.New(dir, "server")
+	defer s.Close()
+	counters := one()
+	if err := s.Update(time.Unix(600, 0), counters, func([]int64) bool { counters[0].Amount = 1; return true }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(counters); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if ok, err := count(s, time.Unix(600, 0), 1); err != nil || ok != (i == 0) {
+			t.Errorf("call %d: got %v, %v", i, ok, err)
+		}
 	}
 }
 
@@ -377,6 +403,28 @@ func TestDamage(t *testing.T) {
 	check(make([]byte, 256))
 	check(append(bytes.Clone(whole), make([]byte, 128)...)[128:])
 	check(bytes.Repeat(whole, 10_000))
+
+	// Of a file that was cut after it was read, nothing is known from before.
+	if err := os.WriteFile(name, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := counter.New(dir, "server")
+	defer before.Close()
+	for i, size := range []int{len(whole), len(whole) - 1} {
+		if err := os.Truncate(name, int64(size)); err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := count(before, time.Unix(600, 0), 9); ok != (i == 0) || i > 0 && !errors.Is(err, policy.ErrDamaged) {
+			t.Errorf("cut to %d bytes: got %v, %v", size, ok, err)
+		}
+	}
+	// The sum of a slot is right, and what it counts is not.
+	for _, text := range []string{" 600 -5 0", " 600 2 -1", " 600 x 0", " x 2 0", " 600 2 0 0", " 600 2"} {
+		slot := append([]byte(strings.Fields(string(whole[128:]))[0]), text...)
+		slot = append(slot, bytes.Repeat([]byte(" "), 119-len(slot))...)
+		slot = fmt.Appendf(slot, "%08x\n", crc32.Checksum(slot, crc32.MakeTable(crc32.Castagnoli)))
+		check(append(bytes.Clone(whole[:128]), slot...))
+	}
 
 	// Of a very long file not all is read.
 	if err := os.Truncate(name, 1<<40); err != nil {
