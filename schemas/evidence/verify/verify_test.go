@@ -368,11 +368,13 @@ func TestChain(t *testing.T) {
 		{"the log knows the last one", verify.Config{Starts: starts}, all[:5], verify.RolledBack, []uint64{6, 6}},
 		{"two are missing", verify.Config{}, append(slices.Clone(all[:2]), all[4:]...), verify.MissingSession, []uint64{3, 4}},
 		{"they may be on their way", verify.Config{Until: began}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
+		{"they are older than what may be on its way", verify.Config{Until: began.Add(time.Hour)}, append(slices.Clone(all[:2]), all[4:]...), verify.MissingSession, []uint64{3, 4}},
 		{"two may be too old", verify.Config{Complete: began.Add(time.Hour)}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 		{"some are selected", verify.Config{Partial: true, Starts: starts, Checkpoints: kept}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 		{"those since a time are selected", verify.Config{Since: third, Starts: starts, Checkpoints: kept}, all[2:], "", nil},
 		{"those since a time are selected, and an older one that goes on", verify.Config{Since: third, Starts: starts, Checkpoints: kept}, append(slices.Clone(all[:1]), all[2:]...), "", nil},
 		{"those since a time are selected, and two are missing", verify.Config{Since: third}, append(slices.Clone(all[:2]), all[4:]...), verify.MissingSession, []uint64{3, 4}},
+		{"those since a time are selected, and the first two are missing", verify.Config{Since: third}, all[4:], verify.MissingSession, []uint64{4, 4}},
 		{"those since a time are selected, and the log knows two that are missing", verify.Config{Since: third, Starts: starts}, all[4:], verify.MissingSession, []uint64{3, 3, 4, 4}},
 		{"those since a time are selected, and the log knows the last one", verify.Config{Since: third, Starts: starts}, all[2:5], verify.RolledBack, []uint64{6, 6}},
 		{"one is selected", verify.Config{Session: all[3].ID, Starts: starts, Checkpoints: kept}, all[3:4], "", nil},
@@ -890,6 +892,9 @@ func TestStranger(t *testing.T) {
 	}
 	if r := check(verify.Config{Hosts: []string{h.Key, stranger.Key}}, all); r.Results[2].State != verify.Tampered {
 		t.Errorf("by a trusted host: %+v", r.Results[2])
+	}
+	if r := check(verify.Config{}, all); r.Results[2].State != verify.Tampered {
+		t.Errorf("of a host that is not trusted either: %+v", r.Results[2])
 	}
 	// Nor does it follow a session that another one of a trusted host follows too.
 	other := evidencetest.NewHost("build-7", began.Add(2*time.Hour))
