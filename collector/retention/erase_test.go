@@ -131,6 +131,7 @@ func TestErase(t *testing.T) {
 		{"a hold while it is stopped", testEraseHoldWhileStopped},
 		{"what others hold", testEraseOthersHold},
 		{"again after days", testEraseAgainLater},
+		{"a session that begins meanwhile", testEraseBegins},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := f.t
@@ -602,4 +603,38 @@ func testEraseAgainLater(t *testing.T, f *fixture) {
 	}
 	f.once(f.job())
 	f.want(left, "0\t0")
+}
+
+// testEraseBegins erases a user of whom another session begins meanwhile. What is made of
+// its records stays, since they do.
+func testEraseBegins(t *testing.T, f *fixture) {
+	all := f.fill()
+	session, no := audit.NewID(time.Now()), 0
+	call := func(path string) {
+		no++
+		r := ingesttest.Call(no, "pipe_pane", time.Now().UTC().Truncate(time.Microsecond))
+		r.SessionID, r.Seq, r.User, r.Tenant, r.Args = session, uint64(no-1), all.erased[0].User, "acme", audit.JSON(`{"output_path":"`+path+`"}`)
+		f.insert(time.Now(), r)
+	}
+	plan, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, all.erased[0].User))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	done, err := retention.Erase(t.Context(), f.db, plan, 0, func(int) {
+		if steps++; steps%8 != 1 {
+			return
+		}
+		call("/tmp/shared")
+		call("/tmp/new")
+		f.values("alerts (alert_id, rule, tenant, user, session_id, ts)", []string{fmt.Sprintf("('later%d', 'r', 'acme', '%s', '%s', now())", no, all.erased[0].User, session)})
+	})
+	if err != nil || !done.Done {
+		t.Errorf("Erase = %+v, %v", done, err)
+	}
+	f.want("SELECT name, length(groupUniqArrayArray(allowed_ids)) FROM audit.effect_states WHERE user = '"+all.erased[0].User+"' GROUP BY name ORDER BY name",
+		fmt.Sprintf("/tmp/new\t%d", no/2), fmt.Sprintf("/tmp/shared\t%d", no/2))
+	f.want("SELECT count() FROM audit.alerts WHERE session_id = '"+session+"'", fmt.Sprint(no/2))
+	f.want("SELECT count() FROM audit.events WHERE session_id != '"+session+"'", fmt.Sprint(len(all.others)))
+	f.want("SELECT DISTINCT name FROM audit.effect_states ORDER BY name", "/tmp/new", "/tmp/plain", "/tmp/shared")
 }

@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -40,6 +41,10 @@ type step struct {
 	// that fills it again with what the others say.
 	again string
 
+	// Of such a table: the condition on rows that are still to be erased, where what it
+	// fills again fits the other one. "": the same.
+	left string
+
 	before string // a statement for before
 
 	// The collector fills it again from what is left, so there may be rows after.
@@ -70,11 +75,12 @@ func (x *eraser) steps(ctx context.Context) ([]step, error) {
 	if len(x.e.Sessions) == 0 && x.e.ID != uuid.Nil {
 		return []step{letters}, nil
 	}
-	user := ""
+	user, aboutUser := "", ""
 	if x.e.Kind == HoldUser {
-		user = " OR user = " + quote(x.e.Value) + " AND tenant IN (" + quoted(x.tenants()) + ")"
+		user = "user = " + quote(x.e.Value) + " AND tenant IN (" + quoted(x.tenants()) + ")"
+		aboutUser = " OR " + user + " AND session_id = ''" // another session began meanwhile
 	}
-	alerts := "(" + in + " OR arrayExists(s -> position(details, s) > 0, " + x.ids() + ")" + user + ")" + notAlso(heldAlerts(db, holds))
+	alerts := "(" + in + " OR arrayExists(s -> position(details, s) > 0, " + x.ids() + ")" + aboutUser + ")" + notAlso(heldAlerts(db, holds))
 	list := []step{
 		{table: "alert_events", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + ")"},
 		{table: "alert_deliveries", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + ")"},
@@ -147,8 +153,9 @@ var reads = regexp.MustCompile(`FROM \w+\.(events|review_intake)(?:_local)?\b`)
 
 // shared returns the steps for the tables that views fill with what sessions have
 // in common. A row of the same key as an erased record is deleted, and filled again
-// from the records that stay. of is the condition on erased records, user another
-// one on rows.
+// from the records that stay. of is the condition on erased records. user is another
+// one on rows, "" for none: also those of records that are here no more. Sessions of the
+// user that began meanwhile fill such rows too.
 func (x *eraser) shared(ctx context.Context, of, user string) (list []step, err error) {
 	var views []struct {
 		Name   string `ch:"name"`
@@ -189,11 +196,14 @@ func (x *eraser) shared(ctx context.Context, of, user string) (list []step, err 
 		if x.e.ID == uuid.Nil {
 			common = "hasAny(ops, (SELECT groupUniqArrayArray(ops) FROM " + x.db.Name() + ".events WHERE " + of + "))"
 		}
-		s := step{table: target, where: where, again: fmt.Sprintf("INSERT INTO %s.%s (%s) SELECT %[3]s FROM (%[4]s) WHERE %[5]s", x.db.Name(), target,
-			strings.Join(columns.view, ", "), from(v.Select, "NOT ("+of+") AND "+common), where)}
-		if slices.Contains(columns.of, "user") {
-			s.where += user
+		s := step{table: target, where: where}
+		if user != "" && slices.Contains(columns.of, "user") {
+			s.where += " OR " + user
+			s.left = where + " OR " + user + " AND " + keys + " NOT IN (SELECT " + keys + " FROM (" + from(v.Select, "NOT ("+of+") AND "+user) + "))"
+			common += " OR " + user
 		}
+		s.again = fmt.Sprintf("INSERT INTO %s.%s (%s) SELECT %[3]s FROM (%[4]s) WHERE %[5]s", x.db.Name(), target,
+			strings.Join(columns.view, ", "), from(v.Select, "NOT ("+of+") AND ("+common+")"), s.where)
 		list = append(list, s)
 	}
 	return list, nil
@@ -263,7 +273,7 @@ func (x *eraser) count(ctx context.Context, steps []step) (map[string]uint64, er
 		var n []struct {
 			N uint64 `ch:"n"`
 		}
-		if err := x.query(ctx, fmt.Sprintf("counting rows of %q", s.table), &n, "SELECT count() AS n FROM ${database}.%s WHERE %s", s.table, s.where); err != nil {
+		if err := x.query(ctx, fmt.Sprintf("counting rows of %q", s.table), &n, "SELECT count() AS n FROM ${database}.%s WHERE %s", s.table, cmp.Or(s.left, s.where)); err != nil {
 			return nil, err
 		}
 		if n[0].N > 0 {
