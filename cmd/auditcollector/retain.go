@@ -38,7 +38,7 @@ func newRetainCmd(a *app) *cobra.Command {
 			}
 			return a.configured(cmd.Context(), func(ctx context.Context, cfg config) error {
 				return a.withStore(ctx, cfg, func(s *store.Store) error {
-					list, err := cfg.retentionJob(s, nil, nil).Once(ctx, dry)
+					list, err := cfg.retentionJob(s, nil, cfg.logger(a).WithOptions(zap.IncreaseLevel(zap.WarnLevel))).Once(ctx, dry) // the list says what was removed
 					if writeErr := writeRemovals(a.stdout, list, format); err == nil {
 						err = writeErr
 					}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"auditproxy/sink/clickhouse"
+
+	"go.uber.org/zap"
 )
 
 // maxSkew is the most that the clocks of a collector and of ClickHouse may
@@ -38,6 +40,10 @@ const settled = 7*time.Minute + 30*time.Second
 // and it is at most two days later than the one of a look that is one or two days old.
 // A clock that jumps ahead, or a time of retention that is too short by mistake, thus removes
 // nothing for a day. Clocks that are set back leave looks in the future, which do not count.
+//
+// What another collector keeps longer is not removed: of a longer time, one collector learns
+// before the others, and a shorter one is no hurry. Looks of collectors that agree may
+// differ by a day.
 func (c Config) look(ctx context.Context, now time.Time) (cutoffs, error) {
 	ctx, cancel := c.DB.Limited(ctx)
 	defer cancel()
@@ -45,20 +51,28 @@ func (c Config) look(ctx context.Context, now time.Time) (cutoffs, error) {
 		Rule   string    `ch:"rule"`
 		Tenant string    `ch:"tenant"`
 		Cutoff time.Time `ch:"latest"`
+		Kept   int64     `ch:"kept"` // days, of the latest looks
 	}
-	sql := fmt.Sprintf("SELECT rule, tenant, least(max(cutoff), maxIf(cutoff, at <= %[2]s) + INTERVAL 2 DAY) AS latest FROM %[1]s.retention_looks WHERE at >= %[3]s AND at <= %[4]s GROUP BY rule, tenant HAVING min(at) <= %[2]s",
-		c.DB.Name(), literal(now.Add(-day)), literal(now.Add(-2*day)), literal(now.Add(-settled)))
+	sql := fmt.Sprintf(`SELECT rule, tenant, least(maxIf(cutoff, at <= %[4]s), maxIf(cutoff, at <= %[2]s) + INTERVAL 2 DAY) AS latest, maxIf(dateDiff('day', cutoff, at), at >= %[5]s) AS kept
+FROM %[1]s.retention_looks WHERE at >= %[3]s AND at <= %[6]s GROUP BY rule, tenant HAVING min(at) <= %[2]s`,
+		c.DB.Name(), literal(now.Add(-day)), literal(now.Add(-2*day)), literal(now.Add(-settled)), literal(now.Add(-every-settled)), literal(now))
 	if err := c.DB.Conn().Select(ctx, &earlier, sql); err != nil {
 		return cutoffs{}, clickhouse.Classify("reading when retention looked", err)
 	}
-	confirmed := map[[2]string]time.Time{}
+	confirmed, kept := map[[2]string]time.Time{}, map[[2]string]time.Duration{}
 	for _, e := range earlier {
-		confirmed[[2]string{e.Rule, e.Tenant}] = e.Cutoff
+		of := [2]string{e.Rule, e.Tenant}
+		confirmed[of], kept[of] = e.Cutoff, time.Duration(e.Kept)*day
 	}
 	at := cutoffs{tenants: map[string]time.Time{}}
 	for _, r := range rules(c.Keep) {
+		keep := r.keep
+		if longer := kept[[2]string{r.key, r.tenant}]; longer > keep+day {
+			c.Log.Warn("another collector keeps records longer, so they stay: give all the same times", zap.String("key", r.key), zap.String("tenant", r.tenant), zap.Duration("here", keep), zap.Duration("there", longer))
+			keep = longer + day
+		}
 		// Whole days: one round of deletes a day.
-		cutoff := now.Add(-r.keep).UTC().Truncate(day)
+		cutoff := now.Add(-keep).UTC().Truncate(day)
 		if most := confirmed[[2]string{r.key, r.tenant}]; most.Before(cutoff) {
 			cutoff = most
 		}

@@ -158,6 +158,7 @@ func TestRetention(t *testing.T) {
 		{"a hold while it is stopped", testHoldWhileStopped},
 		{"many holds", testManyHolds},
 		{"a tenant without a time of its own", testTenantLosesTime},
+		{"a longer time", testLonger},
 		{"leaves", testLeaves},
 		{"leaves of nothing", testLeavesGo},
 		{"open alerts", testDesk}, // it drops views
@@ -780,5 +781,22 @@ func testTenantLosesTime(t *testing.T, f *fixture) {
 	correct.keep = mistyped
 	correct.lookedAt(time.Now().Add(-day - time.Minute))
 	f.once(j)
+	f.want("SELECT count() FROM audit.events", "0")
+}
+
+// testLonger has a tenant's time made longer in one of two collectors: what that one keeps
+// stays, until it has not run for more than an hour.
+func testLonger(t *testing.T, f *fixture) {
+	a, b := callOf(1, 28*day, "short 'q'", audit.NewID(time.Now())), callOf(1, 100*day, "", audit.NewID(time.Now()))
+	f.insert(a.TS, a, b)
+	longer := *f
+	longer.keep.Tenants = map[string]time.Duration{"long": 2000 * day, "short 'q'": 29 * day}
+	f.once(longer.job())
+	f.once(f.job())
+	f.want(tenants, "short 'q'\t1")
+	f.exec("TRUNCATE TABLE audit.retention_looks")
+	f.lookedAt(time.Now().Add(-day - time.Minute))
+	longer.lookedAt(time.Now().Add(-70 * time.Minute))
+	f.once(f.job())
 	f.want("SELECT count() FROM audit.events", "0")
 }
