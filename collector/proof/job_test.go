@@ -122,6 +122,8 @@ func TestJob(t *testing.T) {
 	accused.Lines[0] = all[0].Lines[0]
 	stranger.Restore(accused)
 	f.sessions(long, stranger.Session(evidencetest.Plan{Calls: 3})) // its key is not trusted
+	stranger.Session(evidencetest.Plan{Calls: 3})                   // it never was
+	f.sessions(long, stranger.Session(evidencetest.Plan{Calls: 3}))
 	if err := job.Chains(t.Context()); err != nil {
 		t.Fatal(err)
 	}

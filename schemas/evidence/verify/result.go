@@ -3,7 +3,6 @@ package verify
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sort"
 
 	"auditproxy/schemas/evidence"
@@ -87,14 +86,16 @@ type Report struct {
 	Hosts   []Host
 	Results []Result // in the order of sessions' ids; missing sessions too
 	Exit    int
+
+	hosts map[hostKey]int // places in Hosts: anyone can name as many as sessions
 }
 
 // host returns the totals of a host.
 func (r *Report) host(name, key string, trusted bool) *Host {
-	i := slices.IndexFunc(r.Hosts, func(h Host) bool { return h.Name == name && h.Key == key })
-	if i < 0 {
-		r.Hosts = append(r.Hosts, Host{Name: name, Key: key, Trusted: trusted})
-		i = len(r.Hosts) - 1
+	i, found := r.hosts[hostKey{name, key}]
+	if !found {
+		i = len(r.Hosts)
+		r.Hosts, r.hosts[hostKey{name, key}] = append(r.Hosts, Host{Name: name, Key: key, Trusted: trusted}), i
 	}
 	return &r.Hosts[i]
 }

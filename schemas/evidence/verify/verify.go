@@ -131,7 +131,7 @@ func (c *Checker) Finish() Report {
 	chains := &chains{c.cfg, c.ended, c.known, c.start, c.trusted, c.last}
 	here := chains.here()
 	missing := chains.check(here)
-	r := Report{Results: make([]Result, 0, len(c.ended)+len(missing)+len(c.bad))}
+	r := Report{Results: make([]Result, 0, len(c.ended)+len(missing)+len(c.bad)), hosts: map[hostKey]int{}}
 	for _, e := range c.ended {
 		s := e.full()
 		s.others = c.last[e.host]
@@ -145,6 +145,7 @@ func (c *Checker) Finish() Report {
 		r.add(s.hostName(), s.hostKey(), c.trusted[s.hostKey()], one)
 	}
 	r.Results = merged(append(append(r.Results, missing...), c.bad...))
+	r.hosts = nil // their places change
 	sort.Slice(r.Hosts, func(i, k int) bool {
 		a, b := &r.Hosts[i], &r.Hosts[k]
 		return a.Name < b.Name || a.Name == b.Name && a.Key < b.Key

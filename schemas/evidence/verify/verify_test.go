@@ -912,3 +912,26 @@ func TestStranger(t *testing.T) {
 		}
 	}
 }
+
+// TestStrangerMisses adds a session of an unknown host that follows one that never was.
+// Where some host is trusted, that is no missing session, since anyone can write it.
+func TestStrangerMisses(t *testing.T) {
+	h, stranger := evidencetest.NewHost("build-7", began), evidencetest.NewHost("build-7", began)
+	all := append(fleet(h), stranger.Session(evidencetest.Plan{Calls: 3}))
+	never := stranger.Session(evidencetest.Plan{Calls: 3})
+	all = append(all, stranger.Session(evidencetest.Plan{Calls: 3}))
+	for _, tt := range []struct {
+		trusted []string
+		exit    int
+	}{
+		{[]string{h.Key}, verify.ExitUnclear},
+		{[]string{h.Key, stranger.Key}, verify.ExitTampered},
+		{nil, verify.ExitTampered},
+	} {
+		r := check(verify.Config{Hosts: tt.trusted, Complete: began.Add(-time.Hour)}, all)
+		missed := slices.ContainsFunc(r.Results, func(s verify.Result) bool { return s.SessionID == never.ID })
+		if r.Exit != tt.exit || missed != (tt.exit == verify.ExitTampered) {
+			t.Errorf("%d trusted hosts: exit code %d, missed %t, want %d: %+v", len(tt.trusted), r.Exit, missed, tt.exit, r.Results)
+		}
+	}
+}
