@@ -102,6 +102,63 @@ func (db *DB) rewritten(ctx context.Context) (views, remedies []string, err erro
 	return views, remedies, err
 }
 
+// moves matches a TTL of a table that moves its parts, or packs them again, and removes none.
+const moves = `^([^,]+ (TO (VOLUME|DISK) \'[^\']*\'|RECOMPRESS CODEC\([^,]*\))(, )?)+$`
+
+// redefined returns the columns of the program's tables that are there with another default,
+// and the columns and tables with a TTL that removes, and the statements that mend them. How
+// values are packed only costs. It knows nothing of what a newer program gave them.
+func (db *DB) redefined(ctx context.Context) (names, remedies []string, err error) {
+	ctx, cancel := db.Limited(ctx)
+	defer cancel()
+	var columns, kinds, expressions, tables []string
+	wants := map[string]schemas.Column{}
+	for _, c := range schemas.Columns() {
+		c.Table = db.c.Cluster.Part(c.Table)
+		kind, expression, _ := strings.Cut(c.Default, " ")
+		name := c.Table + "." + c.Name
+		columns, kinds, expressions, tables = append(columns, name), append(kinds, kind), append(expressions, expression), append(tables, c.Table)
+		wants[name] = c
+	}
+	list, err := schemas.ClickHouse()
+	if err != nil {
+		return nil, nil, err
+	}
+	var there []struct {
+		Name string `ch:"name"`
+		Kind string `ch:"kind"` // of another default; TTL; "": its own default is not there
+	}
+	// The server prints both expressions, so that they differ in nothing but what they do.
+	err = db.conn.Select(ctx, &there, `SELECT name, kind FROM (
+		SELECT concat(table, '.', name) AS name, default_kind AS kind, indexOf(?, name) AS i FROM system.columns WHERE database = ?
+			AND (kind != arrayElement(?, i) OR formatQuerySingleLine(concat('SELECT [', default_expression, ']')) != formatQuerySingleLine(concat('SELECT [', arrayElement(?, i), ']'))) AND i > 0
+		UNION ALL SELECT concat(name, '.', arrayJoin(extractAll(splitByString(' ENGINE = ', create_table_query)[1], '`+"`(\\w+)`[^`]*? TTL "+`'))), 'TTL', 0
+			FROM system.tables WHERE database = ? AND name IN (?)
+		UNION ALL SELECT name, 'TTL', 0 FROM system.tables WHERE database = ? AND name IN (?) AND name != 'retention_looks'
+			AND engine_full LIKE '% TTL %' AND NOT match(extract(engine_full, ' TTL (.*?)(?: SETTINGS |$)'), ?))
+		WHERE (SELECT max(number) FROM `+db.c.Database+`.migrations) <= ? ORDER BY name, kind`,
+		columns, db.c.Database, kinds, expressions, db.c.Database, tables, db.c.Database, tables, moves, len(list))
+	for _, t := range there {
+		table, column, _ := strings.Cut(t.Name, ".")
+		remedy := "ALTER TABLE " + db.c.Database + "." + table
+		want := wants[t.Name]
+		switch {
+		case column == "":
+			remedy += " REMOVE TTL"
+		case t.Kind == "TTL" || want.Default == "":
+			remedy += fmt.Sprintf(" MODIFY COLUMN `%s` REMOVE %s", column, t.Kind)
+		default:
+			remedy += fmt.Sprintf(" MODIFY COLUMN `%s` %s %s", column, want.Type, want.Default)
+		}
+		how := "default"
+		if t.Kind == "TTL" {
+			how = "TTL"
+		}
+		names, remedies = append(names, how+" of "+t.Name), append(remedies, remedy)
+	}
+	return names, remedies, err
+}
+
 // statements returns those of all migrations.
 func (db *DB) statements() (all []string, err error) {
 	list, err := schemas.ClickHouse()

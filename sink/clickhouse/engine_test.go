@@ -112,6 +112,7 @@ func testDropped(t *testing.T, s *clickhouse.DB, dir string) {
 	}
 	testAltered(t, s, dir)
 	testRewritten(t, s, dir)
+	testRedefined(t, s, dir)
 }
 
 // testRewritten gives each view of the program another query. All are named, and none once
@@ -182,6 +183,41 @@ func testAltered(t *testing.T, s *clickhouse.DB, dir string) {
 	chdbtest.Query(t, dir, "ALTER TABLE audit.session_states DROP COLUMN mine")
 	if _, err := s.Migrate(t.Context(), keep); err != nil {
 		t.Errorf("with its own columns again: %v", err)
+	}
+}
+
+// testRedefined changes defaults of columns, and gives columns and a table a TTL. What would
+// lose or alter something is named, also beside views, and not once what it says was run. A
+// start does not wait for that. Codecs, and a TTL that removes nothing, are an
+// administrator's to choose.
+func testRedefined(t *testing.T, s *clickhouse.DB, dir string) {
+	chdbtest.Query(t, dir, "ALTER TABLE audit.events MODIFY COLUMN raw String CODEC(ZSTD(9))")
+	chdbtest.Query(t, dir, "ALTER TABLE audit.gaps MODIFY TTL toDateTime(seen_at) + INTERVAL 30 DAY RECOMPRESS CODEC(ZSTD(9))")
+	if err := s.Changed(t.Context()); err != nil {
+		t.Errorf("with what changes nothing: %v", err)
+	}
+	chdbtest.Query(t, dir, "ALTER TABLE audit.gaps REMOVE TTL")
+	for _, change := range []string{
+		"dead_letters MODIFY COLUMN replayed_at DateTime64(3, 'UTC') DEFAULT 5", "export_late MODIFY COLUMN upto REMOVE DEFAULT", "alerts MODIFY COLUMN tenant String DEFAULT 'x'",
+		"events MODIFY COLUMN user String TTL toDateTime(ts) + INTERVAL 5 DAY", "events MODIFY COLUMN precedence MATERIALIZED 7",
+	} {
+		chdbtest.Query(t, dir, "ALTER TABLE audit."+change)
+	}
+	if _, err := s.Migrate(t.Context(), keep); err != nil {
+		t.Errorf("a start: %v", err)
+	}
+	chdbtest.Query(t, dir, "ALTER TABLE audit.leaves MODIFY TTL toDateTime(kept_at) + INTERVAL 5 DAY") // that start would remove it
+	err := s.Changed(t.Context())
+	if ingest.ClassOf(err) != ingest.Configuration || !errors.Is(err, clickhouse.ErrRewritten) ||
+		!strings.Contains(err.Error(), "default of alerts.tenant, default of dead_letters.replayed_at, default of events.precedence, TTL of events.user, default of export_late.upto, TTL of leaves of database") {
+		t.Fatalf("with other defaults and TTLs: %v", err)
+	}
+	_, remedies, _ := strings.Cut(err.Error(), ": run ")
+	for remedy := range strings.SplitSeq(remedies, "; ") {
+		chdbtest.Query(t, dir, remedy)
+	}
+	if err := s.Changed(t.Context()); err != nil {
+		t.Errorf("with its own definitions again: %v", err)
 	}
 }
 

@@ -183,10 +183,10 @@ func (db *DB) apply(ctx context.Context, statements []string) error {
 func (db *DB) tier(ctx context.Context, keep Retention) error {
 	var found []struct {
 		Name   string `ch:"name"`
-		Create string `ch:"create_table_query"`
+		Engine string `ch:"engine_full"` // with the table's TTL, not those of columns
 		Policy string `ch:"storage_policy"`
 	}
-	err := db.conn.Select(ctx, &found, "SELECT name, create_table_query, storage_policy FROM system.tables WHERE database = ? AND engine LIKE '%MergeTree' AND name != 'retention_looks' ORDER BY name", db.c.Database)
+	err := db.conn.Select(ctx, &found, "SELECT name, engine_full, storage_policy FROM system.tables WHERE database = ? AND engine LIKE '%MergeTree' AND name != 'retention_looks' ORDER BY name", db.c.Database)
 	if err != nil {
 		return Classify("looking at where tables are stored", err)
 	}
@@ -209,8 +209,8 @@ func (db *DB) tier(ctx context.Context, keep Retention) error {
 				ttl = fmt.Sprintf("TTL toDateTime(ts) + toIntervalDay(%d) TO VOLUME '%s'", days, keep.ColdVolume)
 			}
 		}
-		switch is := strings.Contains(t.Create, " TTL "); {
-		case ttl != "" && !strings.Contains(t.Create, ttl+" "):
+		switch is := strings.Contains(t.Engine, " TTL "); {
+		case ttl != "" && !strings.Contains(t.Engine, ttl+" "):
 			statements = append(statements, alter+"MODIFY "+ttl)
 		case ttl == "" && is:
 			statements = append(statements, alter+"REMOVE TTL")

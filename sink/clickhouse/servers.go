@@ -213,23 +213,28 @@ func (db *DB) Dropped(ctx context.Context) error {
 		"or make them again without what they had, as docs/operations.md says", doing, strings.Join(dropped, ", "), db.c.Database, ErrDropped)}
 }
 
-// ErrRewritten is in an error about views with another query.
-var ErrRewritten = errors.New("have another query")
+// ErrRewritten is in an error about views with another query, and columns and tables with
+// another default or TTL.
+var ErrRewritten = errors.New("were changed")
 
 // Changed returns the error of Dropped, or one with ErrRewritten that names the views of this
-// program whose query somebody changed, and since when. Records are stored without them, so
-// a start does not wait for it.
+// program whose query somebody changed, and since when, and what redefined returns. Records
+// are stored all the same, so a start does not wait for it.
 func (db *DB) Changed(ctx context.Context) error {
 	if err := db.Dropped(ctx); err != nil {
 		return err
 	}
-	const doing = "looking for views that were changed"
-	views, remedies, err := db.rewritten(ctx)
-	if err != nil || len(views) == 0 {
+	const doing = "looking for views, defaults and TTLs that were changed"
+	changed, remedies, err := db.rewritten(ctx)
+	if err != nil {
 		return Classify(doing, err)
 	}
-	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q %w; what they show, or fill from then on, is not what the records say: run %s", doing,
-		strings.Join(views, ", "), db.c.Database, ErrRewritten, strings.Join(remedies, "; "))}
+	defined, more, err := db.redefined(ctx)
+	if changed, remedies = append(changed, defined...), append(remedies, more...); err != nil || len(changed) == 0 {
+		return Classify(doing, err)
+	}
+	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("%s: %s of database %q %w; what they show, fill or remove from then on is not what the records say: run %s", doing,
+		strings.Join(changed, ", "), db.c.Database, ErrRewritten, strings.Join(remedies, "; "))}
 }
 
 // absent returns those of own tables that are not there.
