@@ -36,6 +36,9 @@ func (c Config) clock(ctx context.Context) (time.Time, error) {
 // no whole minute, as times between runs are that cron starts.
 const settled = 7*time.Minute + 30*time.Second
 
+// every is the time between two runs.
+const every = time.Hour
+
 // look returns the cutoffs at a time. A cutoff counts as far as an earlier look had it,
 // and it is at most two days later than the one of a look that is one or two days old.
 // A clock that jumps ahead, or a time of retention that is too short by mistake, thus removes

@@ -57,9 +57,6 @@ func New(c Config) *Job {
 	return j
 }
 
-// every is the time between two runs.
-const every = time.Hour
-
 // Run removes what is too old, now and every hour, until ctx ends.
 func (j *Job) Run(ctx context.Context) error {
 	for {

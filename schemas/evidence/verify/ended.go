@@ -25,9 +25,6 @@ type ended struct {
 	session *Session // nil: it is verified to its end, if the host is trusted
 }
 
-// A hostKey is a host's name and key. Of one host there is one.
-type hostKey struct{ name, key string }
-
 // keep returns what is to be kept of a session. one returns one copy of equal hosts.
 func keep(s *Session, one func(hostKey) *hostKey) *ended {
 	e := &ended{id: packID(s.id), session: s, records: s.records, own: s.own, checkpoints: s.checkpoints, roots: s.roots}

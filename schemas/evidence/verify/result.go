@@ -81,6 +81,9 @@ type Host struct {
 	Begins      uint64 `json:"begins_with,omitempty"` // the host_seq of the first session, if those before it are not here
 }
 
+// A hostKey is a host's name and key. Of one host a Checker keeps one.
+type hostKey struct{ name, key string }
+
 // A Report is the result of a check.
 type Report struct {
 	Hosts   []Host
