@@ -70,6 +70,17 @@ func TestVerifyFinds(t *testing.T) {
 			r := audit.Record{Kind: audit.KindAnomaly, SessionID: "another", Seq: 5, TS: noon}
 			return slices.Insert(l, len(l)-1, audit.AppendRecord(nil, &r))
 		}, []string{`line of another session, "another"`}},
+		{"it counts lines of another session, as in a directory that was renamed", func(t *testing.T, l [][]byte) [][]byte {
+			for i, line := range l {
+				if at := bytes.Index(line, []byte(`"session_id":"`)); at >= 0 {
+					b := bytes.Clone(line[:bytes.LastIndex(line, []byte(`,"crc":`))])
+					b[at+len(`"session_id":"`)] ^= 1
+					l[i] = audit.Seal(b, 0)
+				}
+			}
+			return l
+		}, []string{`6 lines of another session, "11a1f8d3-ea00-7000-8000-000000000000", the first of them here`,
+			"session is dead and not recovered: the next auditproxy on its host does it, or auditproxy recover; 4 calls without a record"}},
 		{"it finds a line that is nothing", func(t *testing.T, l [][]byte) [][]byte {
 			return slices.Insert(l, 1, audit.Seal([]byte(`{"a":1}`), 0))
 		}, []string{"line is neither a record nor says what it is"}},

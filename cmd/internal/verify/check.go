@@ -63,6 +63,15 @@ type check struct {
 	before   bool                // retention has removed segments
 	rows     *evidence.Session   // nil: evidence is not checked
 	last     bool                // all other sessions have been read
+	strays   strays              // the last lines of another session
+}
+
+// A strays is lines of one other session with no record of this one between them: of a
+// directory that was renamed, all.
+type strays struct {
+	session string
+	lines   int
+	problem int // its place in the report
 }
 
 func newCheck(e spool.Entry, sessions *evidence.Checker, last bool) *check {
@@ -185,7 +194,7 @@ func (c *check) item(item spool.Item) {
 	case err != nil:
 		c.problem(item.Pos, "%v", err)
 	case h.session != "" && h.session != c.entry.ID:
-		c.problem(item.Pos, "line of another session, %q", h.session)
+		c.stray(item.Pos, h.session)
 	case item.Damage == spool.Conflicted:
 		c.problem(item.Pos, "%v, record %s", item.Damage, h.record)
 	case h.line == audit.LineIntent:
@@ -193,6 +202,19 @@ func (c *check) item(item spool.Item) {
 	case h.line == audit.LineRecord:
 		c.record(item, h)
 	}
+}
+
+// stray adds a line of another session to its problem.
+func (c *check) stray(at spool.Position, session string) {
+	if s := &c.strays; s.lines > 0 && s.session == session {
+		s.lines++
+		if s.problem < len(c.report.Problems) {
+			c.report.Problems[s.problem].Text = fmt.Sprintf("%d lines of another session, %q, the first of them here", s.lines, session)
+		}
+		return
+	}
+	c.strays = strays{session, 1, len(c.report.Problems)}
+	c.problem(at, "line of another session, %q", session)
 }
 
 func (c *check) intent(at spool.Position, h head) {
@@ -211,6 +233,7 @@ func (c *check) intent(at spool.Position, h head) {
 
 func (c *check) record(item spool.Item, h head) {
 	c.report.Records++
+	c.strays = strays{}
 	switch {
 	case !h.hasSeq:
 		c.problem(item.Pos, "record without a seq")
@@ -272,6 +295,9 @@ func (c *check) finish(state spool.State, r *spool.Reader) {
 		}
 		c.problem(pos, "%s", text)
 		return
+	}
+	if c.report.Records == 0 && c.strays.lines > 0 {
+		return // the records are the other session's
 	}
 	for _, n := range sortedCalls(c.open) {
 		c.problem(pos, "call %d has no record", n)

@@ -122,10 +122,3 @@ func (s *Session) shortNote() string {
 	}
 	return fmt.Sprintf("seq %d%s: Kafka refused the whole record, and its host signed the short one in its place", first, others)
 }
-
-func count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -152,6 +152,8 @@ type finding struct {
 	Finding
 	text          string // instead of the usual sentence
 	about         string // which record: its tool and time
+	of            string // the other session of a record
+	others        int64  // further records that it is about
 	after, before int64  // sizes of signed checkpoints around it; -1: none
 }
 
@@ -187,7 +189,9 @@ func (f *findings) done() []Finding {
 	list := make([]Finding, 0, len(f.list))
 	for i := range f.list {
 		n := &f.list[i]
-		n.Detail = cmp.Or(n.text, n.sentence())
+		if n.Detail = cmp.Or(n.text, n.sentence()); n.others > 0 {
+			n.Detail += ", and " + count(n.others, "other") + " of it"
+		}
 		list = append(list, n.Finding)
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].Seq < list[j].Seq }) // a third of the code of slices.SortStableFunc
@@ -216,4 +220,11 @@ func seqs(from, to uint64) string {
 		return fmt.Sprintf("seq %d", from)
 	}
 	return fmt.Sprintf("seq %d to %d", from, to)
+}
+
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -25,8 +25,7 @@ func (s *Session) Add(row Row) {
 		}
 	}
 	if h.session != s.id {
-		s.find(finding{Finding: Finding{What: Inserted, Seq: s.win.next(), To: s.win.next()},
-			text: fmt.Sprintf("a record of session %s is inserted before seq %d: %s", h.session, s.win.next(), describe(row.Line))})
+		s.stray(h.session, row.Line)
 		return
 	}
 	if row.HasSeq && row.Seq != h.seq {
@@ -44,6 +43,18 @@ func (s *Session) Add(row Row) {
 		return
 	}
 	s.place(h, row)
+}
+
+// stray reports a record of another session, once for all that are in one place: of a
+// directory that was renamed, all are.
+func (s *Session) stray(session string, line []byte) {
+	next := s.win.next()
+	if n := len(s.finds.list); n > 0 && s.finds.list[n-1].of == session && s.finds.list[n-1].Seq == next {
+		s.finds.list[n-1].others++
+		return
+	}
+	s.find(finding{Finding: Finding{What: Inserted, Seq: next, To: next}, of: strings.Clone(session),
+		text: fmt.Sprintf("a record of session %s is inserted before seq %d: %s", session, next, describe(line))})
 }
 
 // tame decides about a record that is far ahead, now that the next one is known.

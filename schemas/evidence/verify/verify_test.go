@@ -244,6 +244,11 @@ func TestStates(t *testing.T) {
 			rows: func(rows []verify.Row) []verify.Row {
 				return slices.Insert(rows, 9, verify.Row{Line: big.Lines[9]})
 			}},
+		{name: "records of another session in two places", session: s, state: verify.Tampered, exit: 1, proved: len(s.Lines), want: []tamper{{verify.Inserted, 9, 9}, {verify.Inserted, 10, 10}},
+			rows: func(rows []verify.Row) []verify.Row {
+				rows = slices.Insert(rows, 10, verify.Row{Line: big.Lines[9]}, verify.Row{Line: big.Lines[10]})
+				return slices.Insert(rows, 9, verify.Row{Line: big.Lines[9]}, verify.Row{Line: big.Lines[10]}, verify.Row{Line: big.Lines[11]})
+			}},
 		{name: "another version of an old record", cfg: verify.Config{Hosts: []string{h.Key}, Remember: true}, session: big, state: verify.Tampered, exit: 1, proved: len(big.Lines), want: []tamper{{verify.Forked, 7, 7}},
 			rows: func(rows []verify.Row) []verify.Row {
 				return append(rows, verify.Row{Line: audit.Seal(append(bytes.Clone(rows[7].Line[:len(rows[7].Line)-len(`,"crc":"00000000"}`)]), `,"new":1}`...), 0)[:len(rows[7].Line)+len(`,"new":1`)]})
