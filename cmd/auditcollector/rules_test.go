@@ -55,7 +55,7 @@ func TestAlerts(t *testing.T) {
 	w := h.writer(t)
 	defer w.stop()
 	p := h.collect(t)
-	eventually(t, "the collector has registered", h.counts(t, "SELECT count() FROM audit.alert_deliveries", 2))
+	eventually(t, "the collector has registered", h.counts(t, "SELECT count() FROM audit.alert_deliveries WHERE state = 'registered'", 2))
 	w.call(piped("/srv/logs/a"))
 	w.call(piped("/tmp/x"))
 	message := <-told

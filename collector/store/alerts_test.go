@@ -43,18 +43,62 @@ func testFlood(t *testing.T, s *store.Store, dir string) {
 		"\tfalse\t99\t1", "\ttrue\t51\t0", "flood\tfalse\t1\t0", "flood\ttrue\t149\t0")
 }
 
-// testDeliveries stores alerts more than once, acknowledges one, and queries the
-// due ones.
-func testDeliveries(t *testing.T, s *store.Store, dir string) {
-	since, err := s.RegisterReceiver(t.Context(), "r")
+// testTakeOver changes the address of a receiver that has one alert, and then removes it for
+// a start.
+func testTakeOver(t *testing.T, s *store.Store, dir string, alerts []alert.Alert) {
+	started := func(names ...string) {
+		t.Helper()
+		for _, name := range append([]string{"log"}, names...) {
+			if err := s.InsertDeliveries(t.Context(), name, []string{""}, "started"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	waiting := func(name string, current []string, want int) {
+		t.Helper()
+		since, err := s.RegisterReceiver(t.Context(), name, "webhook h ", append([]string{"log", name}, current...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if due, err := s.Undelivered(t.Context(), name, alert.Alert{StoredAt: since.Add(-time.Millisecond)}, 9); err != nil || len(due) != want {
+			t.Errorf("for %q %d alerts wait, %v, want %d", name, len(due), err, want)
+		}
+	}
+	first, err := s.RegisterReceiver(t.Context(), "r", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.RegisterReceiver(t.Context(), "r"); err != nil || !again.Equal(since) {
+	for _, name := range []string{"webhook h up", "webhook h behind", "webhook other behind"} {
+		chdbtest.Query(t, dir, fmt.Sprintf("INSERT INTO audit.alert_deliveries VALUES ('', '%s', fromUnixTimestamp64Milli(%d), 'registered')", name, first.UnixMilli()))
+	}
+	for name, have := range map[string][]alert.Alert{"webhook h up": alerts, "webhook h behind": alerts[:1]} {
+		for _, a := range have {
+			if err := s.InsertDeliveries(t.Context(), name, []string{a.ID}, "delivered"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	waiting("webhook h early", nil, 0) // before any start was noted
+	started("webhook h up", "webhook h behind", "webhook other behind")
+	waiting("webhook h more", []string{"webhook h up", "webhook h behind"}, 0) // one more
+	waiting("webhook h new", []string{"webhook h up"}, 3)
+	waiting("webhook h new", []string{"webhook h up"}, 3) // another collector, or the next start
+	started("webhook h up")
+	waiting("webhook h later", []string{"webhook h up"}, 0) // the other one was given up
+}
+
+// testDeliveries stores alerts more than once, acknowledges one, and queries the
+// due ones.
+func testDeliveries(t *testing.T, s *store.Store, dir string) {
+	since, err := s.RegisterReceiver(t.Context(), "r", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.RegisterReceiver(t.Context(), "r", "", nil); err != nil || !again.Equal(since) {
 		t.Errorf("registered again since %v, %v, want %v", again, err, since)
 	}
 	chdbtest.Query(t, dir, "INSERT INTO audit.alert_deliveries (receiver, alert_id, at) VALUES ('other', '', now() - INTERVAL 1 YEAR), ('late', 'delivered', now() - INTERVAL 1 YEAR)")
-	if late, err := s.RegisterReceiver(t.Context(), "late"); err != nil || late.Before(since) {
+	if late, err := s.RegisterReceiver(t.Context(), "late", "", nil); err != nil || late.Before(since) {
 		t.Errorf("another receiver is registered since %v, %v, want now", late, err)
 	}
 	var alerts []alert.Alert
@@ -109,6 +153,8 @@ func testDeliveries(t *testing.T, s *store.Store, dir string) {
 		t.Fatal(err)
 	}
 	due(first, 9, alerts[0], alerts[2], alerts[4])
+
+	testTakeOver(t, s, dir, alerts)
 
 	// A year of others, read by each round of each receiver, would cost more every day.
 	chdbtest.Query(t, dir, "INSERT INTO audit.alerts (alert_id, rule, ts, stored_at) SELECT lower(hex(MD5(toString(number)))), 'old', toDateTime64('2025-01-01 00:00:00', 6, 'UTC') + number * 100 AS at, at FROM numbers(300000)")

@@ -65,14 +65,8 @@ func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]in
 
 // CountArrived returns the number of records that Arrived would read.
 func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint64, err error) {
-	ctx, cancel := s.db.Limited(ctx)
-	defer cancel()
-	ctx, conn, err := s.db.Settled(ctx)
-	if err != nil {
-		return 0, clickhouse.Classify("counting records", err)
-	}
-	row := conn.QueryRow(ctx, "SELECT count() FROM "+s.db.Name()+".events WHERE "+arrived, after.UnixMilli(), upto.UnixMilli())
-	return n, clickhouse.Classify("counting records", row.Scan(&n))
+	err = s.one(ctx, "counting records", "SELECT count() FROM "+s.db.Name()+".events WHERE "+arrived, []any{after.UnixMilli(), upto.UnixMilli()}, &n)
+	return n, err
 }
 
 // rememberTimeout is for what a rule has seen in all records, once.

@@ -11,17 +11,27 @@ import (
 	"auditproxy/sink/clickhouse"
 )
 
-// RegisterReceiver returns the time since which a receiver gets alerts: now,
-// if it is new. It gets no older alerts.
-func (s *Store) RegisterReceiver(ctx context.Context, receiver string) (since time.Time, err error) {
+// RegisterReceiver returns the time since which a receiver gets alerts: now, if it is new.
+// It gets no older alerts. One with a place, in which its name begins, takes over from
+// another one of that place that the last start had, and this one of current has not:
+// its address was changed. Of several it is the one that is behind most.
+func (s *Store) RegisterReceiver(ctx context.Context, receiver, place string, current []string) (since time.Time, err error) {
 	qctx, cancel := s.db.Limited(ctx)
 	defer cancel()
-	row := s.db.Conn().QueryRow(qctx, "SELECT min(at) FROM "+s.db.Name()+".alert_deliveries WHERE receiver = ? AND alert_id = ''", receiver)
-	if err := row.Scan(&since); err != nil {
-		return since, clickhouse.Classify("looking for a receiver", err)
-	}
-	if since = zeroTime(since); !since.IsZero() {
-		return since, nil
+	const doing = "looking for a receiver"
+	table := s.db.Name() + ".alert_deliveries"
+	for _, takeOver := range []bool{false, place != ""} {
+		if takeOver {
+			err = s.db.Conn().Exec(qctx, "INSERT INTO "+table+" (alert_id, receiver, at, state) SELECT alert_id, $1, at, state FROM "+table+` FINAL WHERE state != 'started' AND receiver IN (
+				SELECT receiver FROM `+table+` WHERE startsWith(receiver, $2) AND receiver NOT IN ($3) GROUP BY receiver
+				HAVING maxIf(at, state = 'started') >= (SELECT maxOrNull(at) FROM `+table+` WHERE state = 'started' AND receiver = 'log') ORDER BY uniqExact(alert_id) LIMIT 1)`, receiver, place, current)
+		}
+		if err == nil {
+			err = s.db.Conn().QueryRow(qctx, "SELECT min(at) FROM "+table+" WHERE receiver = ? AND alert_id = '' AND state != 'started'", receiver).Scan(&since)
+		}
+		if since = zeroTime(since); err != nil || !since.IsZero() {
+			return since, clickhouse.Classify(doing, err)
+		}
 	}
 	since = time.Now().Truncate(time.Millisecond) // as it is stored
 	return since, s.insertDeliveries(ctx, receiver, []string{""}, "registered", since)
@@ -34,7 +44,7 @@ func (s *Store) InsertDeliveries(ctx context.Context, receiver string, ids []str
 
 func (s *Store) insertDeliveries(ctx context.Context, receiver string, ids []string, state string, at time.Time) error {
 	sum := sha256.New()
-	fmt.Fprint(sum, receiver, "\x00", state, strings.Join(ids, " "))
+	fmt.Fprint(sum, receiver, "\x00", state, at.UnixMilli(), strings.Join(ids, " "))
 	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_deliveries (alert_id, receiver, at, state)", sum.Sum(nil), each(ids, func(id string) []any {
 		return []any{id, receiver, at, state}
 	}))

@@ -161,27 +161,16 @@ const holedSQL = "max_seq >= bitmapCardinality(seqs)"
 // Completeness checks that everything arrived. It reads the states of sessions with a
 // record in those days.
 func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
-	ctx, cancel := s.db.Limited(ctx)
-	defer cancel()
-	ctx, conn, err := s.db.Settled(ctx)
-	if err != nil {
-		return c, clickhouse.Classify("asking what is missing", err)
-	}
 	states := s.db.Name() + ".session_states"
-	row := conn.QueryRow(ctx, `SELECT sum(`+missingSQL+`), countIf(NOT ended AND last_ingested < now64(3) - INTERVAL 5 MINUTE)
-		FROM `+states+` FINAL WHERE (tenant, session_id) IN (SELECT tenant, session_id FROM `+states+` WHERE bitXor(toUnixTimestamp64Micro(last_ts), 0) >= toUnixTimestamp64Micro(now64(6) - INTERVAL 2 DAY))`)
-	return c, clickhouse.Classify("asking what is missing", row.Scan(&c.Missing, &c.Silent))
+	err = s.one(ctx, "asking what is missing", `SELECT sum(`+missingSQL+`), countIf(NOT ended AND last_ingested < now64(3) - INTERVAL 5 MINUTE)
+		FROM `+states+` FINAL WHERE (tenant, session_id) IN (SELECT tenant, session_id FROM `+states+` WHERE bitXor(toUnixTimestamp64Micro(last_ts), 0) >= toUnixTimestamp64Micro(now64(6) - INTERVAL 2 DAY))`,
+		nil, &c.Missing, &c.Silent)
+	return c, err
 }
 
 // Empty reports whether there is no record at all.
 func (s *Store) Empty(ctx context.Context) (bool, error) {
-	ctx, cancel := s.db.Limited(ctx)
-	defer cancel()
-	ctx, conn, err := s.db.Settled(ctx)
-	if err != nil {
-		return false, clickhouse.Classify("asking whether there are records", err)
-	}
 	var some uint64
-	err = conn.QueryRow(ctx, "SELECT count() FROM (SELECT 1 FROM "+s.db.Name()+".events LIMIT 1)").Scan(&some)
-	return some == 0, clickhouse.Classify("asking whether there are records", err)
+	err := s.one(ctx, "asking whether there are records", "SELECT count() FROM (SELECT 1 FROM "+s.db.Name()+".events LIMIT 1)", nil, &some)
+	return some == 0, err
 }

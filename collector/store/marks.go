@@ -27,14 +27,8 @@ func (s *Store) Marks(ctx context.Context) ([]alert.Mark, error) {
 
 // LatestMark returns the latest time of any mark of a run, also of closed ones.
 func (s *Store) LatestMark(ctx context.Context) (latest time.Time, err error) {
-	ctx, cancel := s.db.Limited(ctx)
-	defer cancel()
-	ctx, conn, err := s.db.Settled(ctx)
-	if err != nil {
-		return latest, clickhouse.Classify("reading marks", err)
-	}
-	row := conn.QueryRow(ctx, "SELECT max(upto) FROM "+s.db.Name()+".alert_marks WHERE kind = ?", alert.MarkRun)
-	return latest, clickhouse.Classify("reading marks", row.Scan(&latest))
+	err = s.one(ctx, "reading marks", "SELECT max(upto) FROM "+s.db.Name()+".alert_marks WHERE kind = ?", []any{alert.MarkRun}, &latest)
+	return latest, err
 }
 
 // InsertLate stores that records become visible which arrive from one time up to

@@ -60,6 +60,17 @@ func (s *Store) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time)
 	return s.db.InsertRows(ctx, rows, at)
 }
 
+// one asks for one row once what was stored is visible, and scans it.
+func (s *Store) one(ctx context.Context, doing, sql string, args []any, to ...any) error {
+	ctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	ctx, conn, err := s.db.Settled(ctx)
+	if err == nil {
+		err = conn.QueryRow(ctx, sql, args...).Scan(to...)
+	}
+	return clickhouse.Classify(doing, err)
+}
+
 // each returns a function that appends the row of each element of list to a batch.
 func each[T any](list []T, row func(T) []any) func(driver.Batch) error {
 	return func(b driver.Batch) error {

@@ -50,8 +50,9 @@ var ErrRefused = errors.New("the receiver does not take it")
 
 // An Outbox lists the alerts that are due.
 type Outbox interface {
-	// RegisterReceiver returns since when a receiver is one.
-	RegisterReceiver(ctx context.Context, receiver string) (time.Time, error)
+	// RegisterReceiver returns since when a receiver is one. It may take over from one at
+	// the same place, "" for none, that is not one of the current ones.
+	RegisterReceiver(ctx context.Context, receiver, place string, current []string) (time.Time, error)
 	// Undelivered returns up to limit alerts that are due, in the order in which
 	// they were stored, after one of them.
 	Undelivered(ctx context.Context, receiver string, after alert.Alert, limit int) ([]alert.Alert, error)
@@ -120,14 +121,24 @@ func New(c Config) (*Notifier, error) {
 }
 
 // Register makes the receivers known: each receives the alerts stored from
-// then on. It must return before the first alert is delivered.
+// then on. It must return before the first alert is delivered. The start is noted once all
+// are known, so that the next one can tell which were receivers until then.
 func (n *Notifier) Register(ctx context.Context) error {
+	var current []string
 	for _, r := range n.receivers {
-		since, err := n.Outbox.RegisterReceiver(ctx, r.Name())
+		current = append(current, r.Name())
+	}
+	for _, r := range n.receivers {
+		since, err := n.Outbox.RegisterReceiver(ctx, r.Name(), placeOf(r.Name()), current)
 		if err != nil {
 			return fmt.Errorf("registering receiver %q: %w", r.Name(), err)
 		}
 		r.since = since.Add(-time.Millisecond) // as coarse as the store's times
+	}
+	for _, name := range current { // the log first
+		if err := n.Outbox.InsertDeliveries(ctx, name, []string{""}, "started"); err != nil {
+			return fmt.Errorf("registering receiver %q: %w", name, err)
+		}
 	}
 	return nil
 }

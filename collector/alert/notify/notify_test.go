@@ -43,7 +43,9 @@ type outbox struct {
 	log       *zap.Logger     // of the notifier
 }
 
-func (o *outbox) RegisterReceiver(context.Context, string) (time.Time, error) { return time.Now(), nil }
+func (o *outbox) RegisterReceiver(context.Context, string, string, []string) (time.Time, error) {
+	return time.Now(), nil
+}
 
 func (o *outbox) Undelivered(_ context.Context, receiver string, after alert.Alert, limit int) (due []alert.Alert, err error) {
 	o.mu.Lock()
@@ -57,7 +59,10 @@ func (o *outbox) Undelivered(_ context.Context, receiver string, after alert.Ale
 	return due, nil
 }
 
-func (o *outbox) InsertDeliveries(ctx context.Context, receiver string, ids []string, _ string) error {
+func (o *outbox) InsertDeliveries(ctx context.Context, receiver string, ids []string, state string) error {
+	if state == "started" {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.inserts++
@@ -686,5 +691,43 @@ func TestClosing(t *testing.T) {
 				t.Errorf("sent %s, want %s", f.got[i], part)
 			}
 		}
+	}
+}
+
+// A registry keeps what Register asks of the store.
+type registry struct {
+	outbox
+	calls []string
+}
+
+func (r *registry) RegisterReceiver(_ context.Context, receiver, place string, current []string) (time.Time, error) {
+	r.calls = append(r.calls, fmt.Sprintf("%s at %q of %d", receiver, place, len(current)))
+	return time.Now(), nil
+}
+
+func (r *registry) InsertDeliveries(_ context.Context, receiver string, ids []string, state string) error {
+	r.calls = append(r.calls, fmt.Sprintf("%s %s%q", receiver, state, ids))
+	return nil
+}
+
+// TestRegister: the start is noted once all receivers are known, of the log first; only
+// those with an address have a place.
+func TestRegister(t *testing.T) {
+	hook, err := notify.Webhook("https://h:1/secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := new(registry)
+	n, err := notify.New(notify.Config{Outbox: r, Receivers: []notify.Receiver{notify.Log(zap.NewNop()), hook}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	name := hook.Name()
+	want := []string{`log at "" of 2`, name + ` at "webhook h:1 " of 2`, `log started[""]`, name + ` started[""]`}
+	if diff := cmp.Diff(want, r.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }

@@ -102,6 +102,17 @@ func newPoster(kind, address string, body func(alert.Alert) any) (*poster, error
 // Name returns the kind, the host and a sum of the address.
 func (p *poster) Name() string { return p.kind + " " + p.url.Host + " " + p.sum }
 
+// placeOf returns what the names of all addresses at one host begin with, "" for the name
+// of another receiver.
+func placeOf(name string) string {
+	kind, rest, _ := strings.Cut(name, " ")
+	host, _, ok := strings.Cut(rest, " ")
+	if !ok || kind != "webhook" && kind != "slack" && kind != "alertmanager" {
+		return ""
+	}
+	return kind + " " + host + " "
+}
+
 // Send posts a. The receiver's answer stays out of the error, because it is
 // untrusted.
 func (p *poster) Send(ctx context.Context, a alert.Alert) error {
