@@ -22,37 +22,50 @@ type ended struct {
 	begins                    uint64
 	roots                     []evidence.Hash
 
-	session *Session // nil: it is verified to its end, if the host is trusted
+	gone    bool     // only its first record was read
+	session *Session // nil: gone, or verified to its end, if the host is trusted
 }
 
 // keep returns what is to be kept of a session. one returns one copy of equal hosts.
 func keep(s *Session, one func(hostKey) *hostKey) *ended {
 	e := &ended{id: packID(s.id), session: s, records: s.records, own: s.own, checkpoints: s.checkpoints, roots: s.roots}
 	b := s.start()
-	if b == nil || b.err != nil {
+	if b == nil {
 		return e
 	}
-	e.host, e.leaf, e.seq = one(hostKey{b.hostName, b.evidence.HostKey}), b.leaf, b.evidence.HostSeq
-	if p := b.evidence.Previous; p != nil {
-		e.follows, e.previous, e.leafOf = true, packID(p.SessionID), p.Leaf
+	e.leaf = b.leaf
+	if b.err == nil {
+		e.host, e.seq = one(hostKey{b.hostName, b.evidence.HostKey}), b.evidence.HostSeq
+		if p := b.evidence.Previous; p != nil {
+			e.follows, e.previous, e.leafOf = true, packID(p.SessionID), p.Leaf
+		}
 	}
-	odd := len(s.starts) > 1 || len(s.bare) > 0 || len(s.finds.list) > 0 || s.why != "" || s.dropped > 0 || s.erased > 0 || len(s.short) > 0 || s.about.Gone
-	if !odd && s.closed >= 0 && s.verified() == s.records {
+	odd := len(s.starts) > 1 || len(s.bare) > 0 || len(s.finds.list) > 0 || s.why != "" || s.dropped > 0 || s.erased > 0 || len(s.short) > 0
+	switch {
+	case odd:
+	case s.about.Gone: // with or without evidence: anyone can write a million
+		if e.gone = b.err == nil || s.unsigned(); e.gone {
+			e.session = nil
+		}
+	case b.err == nil && s.closed >= 0 && s.verified() == s.records:
 		e.session = nil
 	}
 	return e
 }
 
-// full returns the session. Of one that was verified to its end it makes another one.
+// full returns the session. Of one that is not kept it makes another one.
 func (e *ended) full() *Session {
 	if e.session != nil {
 		return e.session
 	}
-	b := start{leaf: e.leaf, hostName: e.host.name, evidence: evidence.Session{HostKey: e.host.key, HostSeq: e.seq}, signs: true}
+	b := start{leaf: e.leaf, err: evidence.ErrUnsigned}
+	if e.host != nil {
+		b = start{leaf: e.leaf, hostName: e.host.name, evidence: evidence.Session{HostKey: e.host.key, HostSeq: e.seq}, signs: true}
+	}
 	if e.follows {
 		b.evidence.Previous = &evidence.Previous{SessionID: e.previous.String(), Leaf: e.leafOf}
 	}
-	return &Session{id: e.id.String(), starts: []start{b}, signer: -1, kept: -1, endSeq: -1,
+	return &Session{id: e.id.String(), about: About{Gone: e.gone, Live: e.gone}, starts: []start{b}, signer: -1, kept: -1, endSeq: -1,
 		records: e.records, provedRecords: e.records, own: e.own, checkpoints: e.checkpoints, begins: e.begins, roots: e.roots}
 }
 
@@ -80,7 +93,9 @@ func (e *ended) startsWith(leaf evidence.Hash) bool {
 }
 
 // unsound reports whether the session has a session_start that is not in order.
-func (e *ended) unsound() bool { return e.host == nil && e.session.start() != nil }
+func (e *ended) unsound() bool {
+	return e.host == nil && (e.session == nil || e.session.start() != nil)
+}
 
 // A sessionID is the id of a session: of a UUID its bytes.
 type sessionID struct {

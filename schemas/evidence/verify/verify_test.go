@@ -787,14 +787,8 @@ func BenchmarkAdd(b *testing.B) {
 func TestManySessions(t *testing.T) {
 	h := evidencetest.NewHost("build-7", began)
 	c := verify.New(verify.Config{Hosts: []string{h.Key}})
-	heap := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	const n, most = 1000, 300 // bytes
-	before := heap()
+	before := heapInUse()
 	for range n {
 		s := h.Session(evidencetest.Plan{Calls: 3})
 		v := c.Session(s.ID, verify.About{})
@@ -803,12 +797,62 @@ func TestManySessions(t *testing.T) {
 		}
 		v.End()
 	}
-	if each := (heap() - before) / n; each > most {
+	if each := (heapInUse() - before) / n; each > most {
 		t.Errorf("a session leaves %d bytes, want at most %d", each, most)
 	}
 	if r := c.Finish(); r.Exit != verify.ExitVerified || len(r.Results) != n {
 		t.Errorf("%d results, exit %d", len(r.Results), r.Exit)
 	}
+}
+
+// TestManyStarts measures what is left of sessions of which only the first record is read,
+// as the collector does to find missing ones: those of a host, and those that anyone can
+// write, without evidence or each of another host.
+func TestManyStarts(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	const n = 1000
+	for _, tt := range []struct {
+		name string
+		most int64 // bytes
+		line func(i int) (id string, line []byte)
+	}{
+		{"of a host", 300, func(int) (string, []byte) {
+			s := h.Session(evidencetest.Plan{Calls: 1})
+			return s.ID, s.Lines[0]
+		}},
+		{"without evidence", 300, func(i int) (string, []byte) {
+			r := audit.Record{Kind: audit.KindSessionStart, SessionID: audit.NewID(began.Add(time.Duration(i) * time.Second)), RecordID: audit.NewID(began), TS: began, Host: fmt.Sprint("host", i)}
+			line := audit.AppendRecord(nil, &r)
+			return r.SessionID, line[:len(line)-1]
+		}},
+		{"each of another host", 800, func(i int) (string, []byte) {
+			s := evidencetest.NewHost(fmt.Sprint("host", i), began.Add(time.Duration(i)*time.Second)).Session(evidencetest.Plan{Calls: 1})
+			return s.ID, s.Lines[0]
+		}},
+	} {
+		c := verify.New(verify.Config{Hosts: []string{h.Key}})
+		before := heapInUse()
+		for i := range n {
+			id, line := tt.line(i)
+			v := c.Session(id, verify.About{Live: true, Gone: true})
+			v.Add(verify.Row{Line: line})
+			v.End()
+		}
+		if each := (heapInUse() - before) / n; each > tt.most {
+			t.Errorf("a start %s leaves %d bytes, want at most %d", tt.name, each, tt.most)
+		}
+		if r := c.Finish(); len(r.Results) != 0 {
+			t.Errorf("starts %s: %d results, the first is %+v", tt.name, len(r.Results), r.Results[0])
+		}
+	}
+}
+
+// heapInUse returns how many bytes are in use.
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // TestSilent cuts the end of a session off, also behind a checkpoint: it counts as one
