@@ -34,7 +34,10 @@ func (f Field) stream() Stream {
 	return st
 }
 
-// OneOf reports whether s is one of the words.
+// OneOf reports whether s is one of the words. It has hundreds of callers, so it is not
+// copied into each, as are the next two.
+//
+//go:noinline
 func OneOf(s string, words ...string) bool {
 	for _, w := range words {
 		if s == w {
@@ -45,6 +48,8 @@ func OneOf(s string, words ...string) bool {
 }
 
 // In reports whether a list of words that spaces separate has s.
+//
+//go:noinline
 func In(s, list string) bool {
 	for w := range strings.FieldsSeq(list) {
 		if w == s {
@@ -55,6 +60,8 @@ func In(s, list string) bool {
 }
 
 // HasAny reports whether one of some texts is in text.
+//
+//go:noinline
 func HasAny(text string, parts ...string) bool {
 	for _, p := range parts {
 		if strings.Contains(text, p) {
