@@ -9,8 +9,8 @@
 //
 // A program that runs another (a wrapper, find -exec, ssh, an interpreter) has a
 // rule that gives the inner command, text or code back: to the shell, to package
-// code for other languages, to package infra for containers and clouds. Package guard
-// judges commands that weaken the protection of a host, package own those that are
+// code for other languages, to package infra for containers and clouds, to package
+// recipe for what options, settings and build files name. Package guard judges commands that weaken the protection of a host, package own those that are
 // about this program. What is known of a program's output goes through pipes and
 // substitutions.
 //
@@ -35,6 +35,7 @@ import (
 	"auditproxy/mcpproxy/risk/command/guard"
 	"auditproxy/mcpproxy/risk/command/infra"
 	"auditproxy/mcpproxy/risk/command/own"
+	"auditproxy/mcpproxy/risk/command/recipe"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/command/trigger"
 	"auditproxy/mcpproxy/risk/detector"
@@ -168,7 +169,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 		return s.runParallel(f, in)
 	case "find", "gfind", "fd", "fdfind":
 		out.From |= s.find(args)
-	case "hyperfine", "mispipe":
+	case "hyperfine", "mispipe", "concurrently":
 		for _, a := range args {
 			if !strings.HasPrefix(a.Text, "-") {
 				s.RunField(a, shell.Stream{})
@@ -251,6 +252,7 @@ func isGenerator(name string, args []shell.Field) bool {
 
 // tool applies the rules of programs whose output does not matter.
 func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
+	recipe.Options(s.Shell, name, args)
 	switch name {
 	case "env", "genv":
 		s.env(args, in)
@@ -295,7 +297,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 	case "vim", "vi", "nvim", "ex", "view", "ed", "emacs", "gvim":
 		s.editor(args, in)
 	case "make", "gmake", "ninja", "just", "rake", "rails", "bin/rails":
-		s.build(name, args, in)
+		recipe.Build(s.Shell, name, args, in)
 	case "git", "hub":
 		s.git(args)
 	case "hg", "svn", "jj", "bfg", "fossil", "p4":

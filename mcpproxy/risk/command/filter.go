@@ -176,9 +176,11 @@ func (s rules) sedScript(script string, p *shell.Flags) {
 			s.Run(part[2:], shell.Stream{})
 		}
 		if len(part) > 3 && part[0] == 's' {
-			pieces := strings.Split(part[2:], part[1:2])
+			// A delimiter with a backslash belongs to the text: NUL takes its place.
+			mark := part[1:2]
+			pieces := strings.Split(strings.ReplaceAll(part[2:], `\`+mark, "\x00"), mark)
 			if len(pieces) == 3 && strings.Contains(pieces[2], "e") && strings.Trim(pieces[2], "egipmIM0123456789 }") == "" {
-				s.Run(pieces[1], shell.Stream{})
+				s.Run(strings.ReplaceAll(pieces[1], "\x00", mark), shell.Stream{})
 				s.Add(detector.Opaque)
 			}
 		}

@@ -110,8 +110,8 @@ func (s rules) gitRuns(verb string, args []shell.Field) {
 			} else {
 				s.gitConfig(shell.Field{Text: a.Text[len("--config="):]})
 			}
-		case verb == "grep" && (strings.HasPrefix(name, "-O") || name == "--open-files-in-pager" && has):
-			s.MaybeRun(strings.TrimPrefix(strings.TrimPrefix(a.Code(), "-O"), "--open-files-in-pager="))
+		case verb == "grep" && (strings.HasPrefix(name, "-O") && len(name) > 2 || name == "--open-files-in-pager" && has):
+			s.MaybeRun(strings.TrimPrefix(strings.TrimPrefix(a.Code(), "-O"), "--open-files-in-pager=") + " ${_}") // git adds files
 		}
 		if command, ok := strings.CutPrefix(value, "ext::"); ok {
 			s.MaybeRun(command)

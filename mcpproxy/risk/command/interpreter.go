@@ -228,12 +228,20 @@ func (s rules) codeField(language string, f shell.Field) {
 func (s rules) editor(args []shell.Field, in shell.Stream) {
 	run := func(text string) {
 		text = strings.TrimLeft(text, ": ")
+		if verb, rest, ok := strings.Cut(text, " "); ok {
+			switch verb {
+			case "py", "py3", "python", "python3", "pyx", "lua", "perl", "ruby", "rubyfile":
+				s.codeField(strings.TrimRight(strings.Replace(verb, "thon", "", 1), "3x"), shell.Field{Text: rest})
+			case "te", "ter", "term", "terminal":
+				s.Run(rest, shell.Stream{})
+			}
+		}
 		if at := strings.IndexByte(text, '!'); at >= 0 && at < 12 {
 			s.Run(text[at+1:], shell.Stream{})
 		}
-		for _, quote := range [...]string{"system(", "systemlist(", "os.execute(", "shell-command"} {
+		for _, quote := range [...]string{"system(", "systemlist(", "os.execute(", "shell-command", "(call-process", "(start-process", "(term "} {
 			if strings.Contains(text, quote) {
-				code.Literals(s.Shell, text)
+				code.Literals(s.Shell, strings.ReplaceAll(text, `" "`, `", "`)) // in Lisp these are two
 				break
 			}
 		}
@@ -248,6 +256,8 @@ func (s rules) editor(args []shell.Field, in shell.Stream) {
 		switch {
 		case shell.OneOf(a.Text, "-c", "--cmd", "-S", "--eval", "-eval", "-sc", "-f", "--execute") && i+1 < len(args):
 			run(args[i+1].Code())
+		case a.Text == "-l" && i+1 < len(args): // of nvim
+			s.RunFile(args[i+1], nil, in, "lua")
 		case strings.HasPrefix(a.Text, "+"):
 			run(a.Code()[1:])
 		case strings.HasPrefix(a.Text, "--eval="):
@@ -259,44 +269,6 @@ func (s rules) editor(args []shell.Field, in shell.Stream) {
 	if in.Kind == shell.Text {
 		for line := range strings.Lines(in.Text) {
 			run(strings.TrimSpace(line))
-		}
-	}
-}
-
-func (s rules) build(name string, args []shell.Field, in shell.Stream) {
-	p := shell.ParseFlags(args, "fCjoWIl", "file directory makefile eval justfile")
-	if text, ok := p.Value("eval"); ok && strings.Contains(text.Text, "\t") || ok && strings.Contains(text.Text, "$(shell") {
-		s.MaybeRun(shell.Unquote(text.Text[strings.IndexAny(text.Text, "\t ")+1:]))
-	}
-	if file, ok := p.Value("f", "file", "makefile"); ok && shell.OneOf(file.Text, "-", "/dev/stdin") && in.Kind == shell.Text {
-		for line := range strings.Lines(in.Text) {
-			if recipe, ok := strings.CutPrefix(line, "\t"); ok {
-				s.MaybeRun(strings.TrimLeft(recipe, "@-+"))
-			}
-		}
-	}
-	if name == "rails" && shell.OneOf(p.Arg(0), "runner", "r") && len(p.Args) > 1 {
-		code.Judge(s.Shell, "ruby", p.Args[1].Code())
-		if strings.Contains(p.Arg(1), "delete_all") || strings.Contains(p.Arg(1), "destroy_all") {
-			s.Add(detector.SQLUnfiltered)
-		}
-	}
-	for i, a := range args {
-		if name == "just" && shell.OneOf(a.Text, "-c", "--command") {
-			s.Command(args[i+1:], in)
-			return
-		}
-	}
-	for _, a := range p.Args {
-		// A variable of make or just is a command that a recipe runs, or its flags.
-		if variable, value, ok := strings.Cut(a.Code(), "="); ok && variable == ".SHELLFLAGS" {
-			s.MaybeRun("sh " + value)
-		} else if ok && isCommandLine(value) {
-			s.MaybeRun(value)
-		}
-		if name != "make" && name != "ninja" && name != "gmake" && strings.HasPrefix(a.Text, "db:") &&
-			shell.OneOf(a.Text, "db:drop", "db:reset", "db:drop:all", "db:migrate:reset", "db:truncate_all", "db:purge", "db:schema:load") {
-			s.Add(detector.SQLUnfiltered)
 		}
 	}
 }

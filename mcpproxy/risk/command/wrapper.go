@@ -3,6 +3,8 @@ package command
 import (
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/code"
+	"auditproxy/mcpproxy/risk/command/recipe"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/command/trigger"
 	"auditproxy/mcpproxy/risk/detector"
@@ -120,6 +122,15 @@ func (s rules) unknownRunner(name string, args []shell.Field, in shell.Stream) {
 	if isProse(name) {
 		return
 	}
+	if shell.OneOf(name, "npm", "yarn", "pnpm", "composer") {
+		recipe.Scripts(s.Shell, args)
+	}
+	for _, a := range args {
+		code.Called(s.Shell, a.Code())
+	}
+	if name == "m4" && in.Kind == shell.Text {
+		code.Called(s.Shell, in.Text)
+	}
 	if operands := shell.AfterOptions(args, "", ""); len(operands) > 1 && isCall(operands) {
 		s.Command(operands, in)
 		return
@@ -128,9 +139,11 @@ func (s rules) unknownRunner(name string, args []shell.Field, in shell.Stream) {
 		if i+1 == len(args) {
 			break
 		}
-		if shell.OneOf(a.Text, "-c", "-e", "-x", "--command", "--cmd", "--call", "--exec", "--eval", "--run", "--shell", "--execute") && isCommandLine(args[i+1].Text) {
-			s.RunField(args[i+1], in)
-			return
+		if next := strings.TrimLeft(args[i+1].Code(), "! "); recipe.IsCommand(next) {
+			if shell.OneOf(a.Text, "-c", "-e", "-x", "-z", "exec") {
+				s.Run(next, in)
+				return
+			}
 		}
 		if !shell.OneOf(a.Text, "--", "exec", "run", "x", "dlx") {
 			continue
@@ -274,6 +287,7 @@ func (s rules) wrapped(w wrapper, f []shell.Field, in shell.Stream) shell.Stream
 	args := f[1:]
 	switch shell.BaseName(f[0].Text) {
 	case "systemd-run":
+		recipe.Options(s.Shell, "systemd-run", args)
 		for _, a := range args {
 			if strings.HasPrefix(a.Text, "--on-") || strings.HasPrefix(a.Text, "--timer-property") {
 				s.Add(detector.Persistence)

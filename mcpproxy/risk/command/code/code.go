@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"auditproxy/internal/lazyregexp"
+	"auditproxy/mcpproxy/risk/command/recipe"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/command/trigger"
 	"auditproxy/mcpproxy/risk/detector"
@@ -135,7 +136,7 @@ func Judge(s *shell.Shell, language, text string) {
 			}
 		}
 	}
-	execs := src.has(codeExec)
+	execs := src.has(codeExec) || language == "groovy" && strings.Contains(text, ".execute")
 	if execs || language == "tcl" {
 		Literals(s, text)
 		if (src.hasAnywhere(codeRunsValue) || src.has(codeInput)) &&
@@ -181,12 +182,34 @@ func evalsLiteral(text string) bool {
 	return len(codeEval.FindAllStringIndex(text, maxLiterals)) <= len(literalEval.FindAllStringIndex(text, maxLiterals))
 }
 
+// called finds the functions that run commands, and what begins their argument.
+var called = pattern{lazyregexp.New(`(?i)(?:system|exec(?:ute)?|shell(?:-command)?|spawn|popen|command|syscmd|process|write18|run)[\s({"'\x60\[]+`), 8}
+
+// Called runs the commands that code of a language without rules gives to such a function.
+func Called(s *shell.Shell, text string) {
+	if !strings.ContainsAny(text, "({\"") || !s.Spend(len(text)*called.cost) {
+		return
+	}
+	for _, m := range called.FindAllStringIndex(text, maxLiterals) {
+		command := text[m[1]:]
+		if end := strings.IndexAny(command, "\"'`)}\n"); end >= 0 {
+			command = command[:end]
+		}
+		if recipe.IsCommand(command) {
+			s.MaybeRun(command)
+		}
+	}
+}
+
 // Literals runs the string literals of code that starts commands: each alone,
 // and all of them as the words of one command.
 func Literals(s *shell.Shell, text string) {
 	lits := stringLiterals(text)
 	if len(lits) == 0 {
 		return
+	}
+	for _, command := range joins(text) {
+		s.MaybeRun(command)
 	}
 	fields := make([]shell.Field, 0, len(lits))
 	for _, lit := range lits {

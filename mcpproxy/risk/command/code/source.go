@@ -226,6 +226,26 @@ func stringLiterals(text string) []string {
 	return out
 }
 
+// joins returns what the first joins of lists of literals make, as in
+// "".join(["r", "m"]) and ["rm", "-rf"].join(" ").
+func joins(text string) (out []string) {
+	const most = 4
+	for range most {
+		at := strings.Index(text, ".join")
+		if at < 0 {
+			break
+		}
+		list := text[at:]
+		if start := strings.LastIndexByte(text[:at], '['); at > 0 && text[at-1] == ']' && start >= 0 {
+			list = text[start:at]
+		}
+		lits := stringLiterals(list)
+		out = append(out, strings.Join(lits, ""), strings.Join(lits, " "))
+		text = text[at+len(".join"):]
+	}
+	return out
+}
+
 // maxArgs is how many bytes of the arguments of a call are read.
 const maxArgs = 512
 

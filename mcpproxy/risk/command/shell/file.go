@@ -120,6 +120,14 @@ func (s *Shell) Known(name string) detector.Set {
 	return f.From & Runnable
 }
 
+// Written returns what the text wrote into a file, if that is known.
+func (s *Shell) Written(name string) string {
+	if file := s.files[name]; file.Kind == Text {
+		return file.Text
+	}
+	return ""
+}
+
 // CopyFile makes to have what from has, if that is known.
 func (s *Shell) CopyFile(from, to string) {
 	if file, ok := s.files[path.Clean(from)]; ok {

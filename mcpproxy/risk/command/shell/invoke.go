@@ -11,13 +11,15 @@ import (
 
 // Assigned judges an assignment that a later command runs.
 func (s *Shell) Assigned(name, value string) {
-	switch name {
-	case "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "precmd", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
-		"GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "CVS_RSH", "BROWSER", "GIT_ASKPASS", "SSH_ASKPASS", "FZF_DEFAULT_COMMAND":
-		if strings.HasPrefix(name, "PS") {
-			value = `: "` + value + `"`
-		}
-		s.MaybeRun(strings.TrimLeft(value, "|"))
+	switch {
+	case OneOf(name, "PS0", "PS1", "PS2", "PS4"):
+		s.MaybeRun(`: "` + value + `"`)
+	case OneOf(name, "precmd", "VISUAL", "GIT_EXTERNAL_DIFF", "LESSOPEN", "LESSCLOSE", "BROWSER"),
+		strings.HasSuffix(name, "_COMMAND"), strings.HasSuffix(name, "EDITOR"), strings.HasSuffix(name, "PAGER"), strings.HasSuffix(name, "_RSH"), strings.HasSuffix(name, "ASKPASS"),
+		strings.HasPrefix(name, "GIT_CONFIG_VALUE_"):
+		s.MaybeRun(strings.TrimLeft(value, "|!"))
+	case name == "TAR_OPTIONS":
+		s.MaybeRun("tar " + value)
 	default:
 		if environment.LoadsCode(name, value) {
 			s.Add(detector.EnvironmentName)

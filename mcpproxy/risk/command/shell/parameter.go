@@ -15,6 +15,7 @@ type variable struct {
 	values []string // more than one for an array
 	known  bool
 	from   detector.Set // what running its value would be
+	ref    bool         // declared with -n: its value is the name of the variable that is meant
 }
 
 func (v variable) equal(w variable) bool {

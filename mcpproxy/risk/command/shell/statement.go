@@ -166,8 +166,18 @@ func (s *Shell) node(c syntax.Command, in Stream) Stream {
 		s.define(c)
 		return Stream{Kind: Empty}
 	case *syntax.DeclClause:
+		ref := c.Variant.Value == "nameref"
 		for _, a := range c.Args {
+			if a.Naked && a.Value != nil {
+				option := a.Value.Lit()
+				ref = ref || strings.HasPrefix(option, "-") && strings.Contains(option, "n")
+			}
 			s.assign(a)
+			if ref && a.Name != nil {
+				v := s.vars[a.Name.Value]
+				v.ref = true
+				s.bind(a.Name.Value, v)
+			}
 		}
 		return Stream{Kind: Empty}
 	default: // tests and arithmetic

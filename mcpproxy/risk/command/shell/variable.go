@@ -31,6 +31,7 @@ func (s *Shell) inSubshell(lasts bool, f func() Stream) Stream {
 
 // set assigns. In code that may not run, the variable may also keep what it had.
 func (s *Shell) set(name string, v variable, add bool) {
+	name = s.meant(name)
 	old, ok := s.vars[name]
 	if add && ok {
 		v.known = v.known && old.known
@@ -64,8 +65,22 @@ func (s *Shell) bind(name string, v variable) {
 	s.vars[name] = v
 }
 
+// meant returns the name that a reference of declare -n leads to.
+func (s *Shell) meant(name string) string {
+	const most = 8 // references in a row; they may form a circle
+	for range most {
+		v := s.vars[name]
+		if !v.ref || !v.known || len(v.values) != 1 {
+			break
+		}
+		name = v.values[0]
+	}
+	return name
+}
+
 // lookup returns the value of a variable, and whether it is known.
 func (s *Shell) lookup(name string) (variable, bool) {
+	name = s.meant(name)
 	if v, ok := s.vars[name]; ok {
 		return v, v.known
 	}

@@ -26,7 +26,7 @@ prlimit choom firejail perf valgrind heaptrack proot proxychains proxychains4 rl
 npx bunx uvx pnpx direnv poetry pipenv uv hatch rye pdm doppler infisical bundle mise rbenv pyenv nodenv devbox chamber adb lxc incus wsl
 dotenv dotenvx toolbox distrobox env genv autossh dbclient su runuser screen script flock entr expect sg newgrp capsh machinectl batch
 crontab sh bash dash zsh ksh ksh93 mksh ash fish rbash yash tcsh csh pdksh posh bosh oksh eval source command trap alias xargs gxargs
-parallel rush hyperfine mispipe export declare mapfile readarray python python2 python3 pypy pypy3 ipython ipython3 perl ruby irb jruby node
+parallel rush hyperfine mispipe concurrently export declare mapfile readarray python python2 python3 pypy pypy3 ipython ipython3 perl ruby irb jruby node
 nodejs deno bun php lua luajit osascript rscript pwsh powershell tclsh groovy julia elixir cmd vim nvim emacs gvim rake rails remove ri
 erase rd clear deltree format initialize stop restart iex vssadmin wbadmin bcdedit diskpart cipher reg schtasks sdelete sdelete64 fsutil sed
 gsed id_rsa id_dsa id_ecdsa id_ed25519 shadow gshadow sudoers credentials netrc _netrc pgpass cnf pypirc htpasswd environ keychain secrets
