@@ -234,6 +234,9 @@ func IsDescription(t []byte, v lex.Span) bool {
 	if t[v.From] != '{' || v.To-v.From > maxSchema {
 		return false
 	}
+	if isRule(b) {
+		return true
+	}
 	b = bytes.TrimLeft(b[1:], " \n\t\"'\\")
 	kind, ok := bytes.CutPrefix(b, []byte("type"))
 	if !ok {
@@ -349,6 +352,22 @@ func IsReport(head []byte) bool {
 	return false
 }
 
+// isRule reports whether b, in braces, says what a form requires, { required: true, minLength: 8 },
+// or has a secret looked up: {{ lookup('env', 'NAME') }}.
+func isRule(b []byte) bool {
+	if rest, ok := bytes.CutPrefix(b, []byte("{{")); ok {
+		rest = bytes.TrimLeft(rest, "- ")
+		return (bytes.HasPrefix(rest, []byte("lookup(")) || bytes.HasPrefix(rest, []byte("query("))) && !bytes.Contains(rest, []byte("default"))
+	}
+	word := bytes.TrimLeft(b[1:], " ")
+	for _, rule := range [...]string{"required:", "presence:", "minLength:", "min_length:", "nullable:", "allowNull:"} {
+		if bytes.HasPrefix(word, []byte(rule)) && !bytes.ContainsAny(b, "\"'`") {
+			return true
+		}
+	}
+	return false
+}
+
 // IsItself reports whether the value v is the variable or the type of the same name as
 // what it is given to: token: token}, tokenService: TokenService.
 func IsItself(t, name []byte, first int, v lex.Span) bool {
@@ -414,7 +433,7 @@ func SensitiveLen(b []byte) int {
 // -AsSecureString of PowerShell.
 func IsSwitch(name []byte) bool {
 	word, _, ok := bytes.Cut(name, []byte("-"))
-	return string(name) == "AsSecureString" || ok && (string(word) == "ask" || string(word) == "no" || string(word) == "skip")
+	return string(name) == "AsSecureString" || string(name) == "askpass" || ok && (string(word) == "ask" || string(word) == "no" || string(word) == "skip")
 }
 
 // IsNameOfSecret reports whether b, the value of SecretId, of SECRET_FILE and the like, is
@@ -435,6 +454,43 @@ func IsNameOfSecret(name, b []byte) bool {
 			return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("/-_.:", r))
 		}) < 0
 }
+
+// IsKeyFile reports whether b, the value of --load-privkey, --creds and the like, is a file
+// with a secret in it. A password may look like a path.
+func IsKeyFile(name, b []byte) bool {
+	b = bytes.TrimPrefix(b, []byte("@"))
+	for _, end := range [...]string{"key", "creds", "credentials", "secrets", "cookie", "cookies", "keystore", "jar"} {
+		if lex.HasFoldSuffix(name, end) {
+			return IsFile(b) && hasEnding(b)
+		}
+	}
+	return false
+}
+
+// IsFile reports whether b is a path, or the name of a file with an ending.
+func IsFile(b []byte) bool {
+	if len(b) < 4 || lex.IsRandom(b) {
+		return false
+	}
+	slashes := 0
+	for i, c := range b {
+		switch {
+		case c == '/' && i > 0:
+			slashes++
+		case lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("/._-~"), c) < 0:
+			return false
+		}
+	}
+	return slashes > 0 && (b[0] == '/' || b[0] == '.' || b[0] == '~') || hasEnding(b)
+}
+
+// hasEnding reports whether b is a name with the ending of a file: key.pem.
+func hasEnding(b []byte) bool {
+	at := bytes.LastIndexByte(b, '.')
+	return at > 0 && strings.Contains(endings, " "+lex.View(b[at+1:])+" ")
+}
+
+const endings = " pem key crt cer der p12 pfx jks pub gpg asc kdbx keystore json yaml yml toml xml ini cfg conf env properties txt log csv md html diff patch sql tar gz zip iso img mp4 mp3 wav png jpg pdf "
 
 // IsVariable reports whether the value v of the separator at i is a variable that is compared,
 // token !== other, password == confirm_password, or what a command prints, TOKEN=`pass show x`.
@@ -483,4 +539,27 @@ func IsMention(rest []byte) bool {
 		return true
 	}
 	return false
+}
+
+// OfEnvironment returns what of c, the value of --env, is a secret: the value of a variable, and
+// nothing of the name of a stage.
+func OfEnvironment(t []byte, c lex.Span) lex.Span {
+	w := t[c.From:max(c.From, c.To)]
+	switch string(w) {
+	case "prod", "production", "dev", "development", "test", "testing", "staging", "stage", "local", "qa", "uat", "preview", "sandbox", "ci", "demo", "live":
+		return lex.Span{}
+	}
+	at := bytes.IndexByte(w, '=')
+	for i := range max(at, 0) {
+		if lex.Classes[w[i]]&lex.IsName == 0 {
+			return c
+		}
+	}
+	if at <= 0 {
+		return c
+	}
+	if c.From += at + 1; lex.MarkLen(t[c.From:]) > 0 {
+		return lex.Span{}
+	}
+	return c
 }

@@ -66,6 +66,11 @@ func isExpression(b []byte, also string) bool {
 	return !prose.LooksSecret(b)
 }
 
+// IsTuple reports whether b is a tuple of variables: auth=(user, password).
+func IsTuple(b []byte) bool {
+	return len(b) > 2 && b[0] == '(' && b[len(b)-1] == ')' && bytes.IndexByte(b, ',') > 0 && isExpression(b[1:len(b)-1], "")
+}
+
 // isAmount reports whether b is a number of less than four digits, or of parts of one,
 // with a unit or none: 260, 0.9, 500m, 30s.
 func isAmount(b []byte) bool {

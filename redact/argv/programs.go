@@ -104,7 +104,7 @@ var ProgramNames = [...]struct {
 	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip gobuster"},
 	{snmp, "snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap snmptable snmpbulkget snmpdf snmpdelta snmpinform snmpnetstat snmpps snmpstatus snmptest snmptranslate snmpusm snmpvacm " +
 		"encode_keychange net-snmp-create-v3-user"},
-	{dashA, "http https httpie xh xhs ab hey check_http check_curl"},
+	{dashA, "miniserve http https httpie xh xhs ab hey check_http check_curl"},
 	{ftp, "lftp ncftp ncftpput ncftpget"},
 	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
 	{htpasswd, "htpasswd"},

@@ -46,6 +46,9 @@ func TakesSecret(w []byte, n int) bool {
 	return n <= maxVerbs && w[0] >= 'a' && has("passwd", "password", "passphrase", "crypt", "unlock", "unseal", "secret")
 }
 
+// maxLine is how much of a command before an option counts, in bytes.
+const maxLine = 160
+
 const (
 	maxVerb  = 40 // bytes of a program's task
 	maxVerbs = 3  // words of a command that may be one
@@ -55,7 +58,7 @@ const (
 // pipe. Most have not.
 func IsPiped(text []byte) bool {
 	return bytes.IndexByte(text, '|') >= 0 && hasTask(text, func(from, to int) bool {
-		return bytes.IndexByte(text[max(0, to-1-maxVerb):from], '|') >= 0
+		return bytes.IndexByte(text[max(0, to-1-maxLine):from], '|') >= 0
 	})
 }
 

@@ -87,15 +87,15 @@ func (u *userState) next(w []byte) bool {
 
 func isUserOption(option []byte) bool {
 	switch string(option) {
-	case "-u", "-U", "--user", "--username", "-user", "-username":
+	case "-u", "-U", "--user", "--username", "--login", "-user", "-username":
 		return true
 	}
 	return false
 }
 
-// mayBePassword reports whether b is no range, path, port or variable.
+// mayBePassword reports whether b is no range, path, address, port or variable.
 func mayBePassword(b []byte) bool {
-	return len(b) >= 3 && b[0] != '-' && b[0] != '/' && b[0] != '$' && lex.MarkLen(b) == 0 && (len(bytes.Trim(b, "0123456789:-,.")) > 0 || lex.CountDigits(b) == len(b) && !lex.IsPort(b)) && bytes.IndexByte(b, ' ') < 0
+	return len(b) >= 3 && !bytes.Contains(b, []byte("://")) && b[0] != '-' && b[0] != '/' && b[0] != '$' && lex.MarkLen(b) == 0 && (len(bytes.Trim(b, "0123456789:-,.")) > 0 || lex.CountDigits(b) == len(b) && !lex.IsPort(b)) && bytes.IndexByte(b, ' ') < 0
 }
 
 // hasOtherUse reports whether a word is a program that has another -p behind a user. Bytes
@@ -125,6 +125,3 @@ func hasOtherUse(words []byte, gap string) bool {
 	}
 	return false
 }
-
-// maxLine is how much of a command before an option counts, in bytes.
-const maxLine = 160

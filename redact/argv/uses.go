@@ -47,7 +47,7 @@ deluge-console||connect:3
 zkCli.sh zkcli zookeeper-shell.sh zookeeper-shell addauth||digest:1 addauth:2
 ` +
 	// Vaults.
-	`vault bao|-id|login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1
+	`vault bao|-id -accessor~ -address~ -namespace~ -method~ -format~ -field~|login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1
 bw|--session|login:2 unlock:1
 rclone||obscure:1 obscure:0
 doppler||set:2
@@ -55,13 +55,20 @@ dotenvx sst||set:2
 keyctl||add:3 update:2
 ykman|-P* -n|add:2 static:1
 yubico-piv-tool tpm2_unseal tpm2_create|-P* -p*|
-oathtool||:1
+oathtool|-b --base32|:1
+komac|-t|
+dexter twurl|-s|
+flask-unsign|-S|
+choco|-k|
+zpaq|-k*|
+tgpt|--key|
+travis||encrypt:1
 zfs zpool||load-key:0 create:0
 geli bioctl tomb encfs cryfs expressvpn telegram-send||:0
 wg||pubkey:0
 restic|-p<|key:0
 aws|--plaintext|
-kopia unar lsar msoffcrypto-tool vncdo vncdotool vncconnect rpk caprover zabbix_js ipmi-config bmc-config elasticsearch-users|-p|
+kopia unar lsar msoffcrypto-tool vncdo vncdotool vncconnect rpk caprover zabbix_js ipmi-config bmc-config elasticsearch-users instaloader olevba pkcs11-tool pkcs15-tool ffsend fs_cli yadm|-p|
 tpm2_nvread tpm2_nvwrite tpm2_nvdefine tpm2_load tpm2_import tpm2_sign tpm2_createprimary tpm2_evictcontrol tpm2_activatecredential tpm2_clear|-P* -p*|
 iwctl check_ldap monetdb|-P|
 dislocker dislocker-fuse|-u* -p*|

@@ -224,7 +224,7 @@ func (c *Command) option(w []byte) (Form, int) {
 // isArticle reports whether w is a word that a noun of a sentence follows.
 func isArticle(w []byte) bool {
 	switch string(w) {
-	case "the", "a", "an", "its", "their", "this", "each":
+	case "the", "a", "an", "its", "their", "this", "each", "keyid", "id", "name", "number":
 		return true
 	}
 	return false

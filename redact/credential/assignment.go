@@ -6,6 +6,7 @@ import (
 	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/literal"
 	"auditproxy/redact/login"
 	"auditproxy/redact/names"
 	"auditproxy/redact/prose"
@@ -183,7 +184,7 @@ func (s *Scanner) privateLines(a *assignment) lex.Span {
 func (s *Scanner) ordinary(a *assignment) lex.Span {
 	t, first, i := s.text, a.first, a.sign
 	switch {
-	case s.isDoubtful(i):
+	case s.isDoubtful(i) && !bytes.HasSuffix(t[:first], []byte("public ")):
 		return s.values.Value(i + 1)
 	case about.IsCompared(t, first, first+len(a.name), i, s.Names, &s.name):
 		s.found, s.unordered = append(s.found, lex.Span{From: first, To: first + len(a.name)}), true
@@ -288,7 +289,7 @@ func (s *Scanner) words(i int) lex.Span {
 	}
 	v = s.values.PastApostrophes(i, v)
 	if t[i] == '=' && !isCookie {
-		v = s.beforeNext(v)
+		v = literal.BeforeCommand(t, s.beforeNext(v))
 	}
 	return v
 }
@@ -321,7 +322,7 @@ func (s *Scanner) valueOf(a *assignment) lex.Span {
 		}
 	}
 	if bare := bytes.TrimLeft(a.name, "-"); t[i] == '=' && (bytes.EqualFold(bare, []byte("env")) || bytes.EqualFold(bare, []byte("environment"))) {
-		v = ofEnvironment(t, v)
+		v = about.OfEnvironment(t, v)
 	}
 	isFunction := v.From < v.To && string(t[v.From:v.To]) == "()" // const getToken = () => "SECRET"
 	if !isFunction && bytes.HasSuffix(s.name.All, []byte("authorization")) && t[i] == ':' && i+1 < len(t) && t[i+1] == ' ' {
@@ -340,7 +341,8 @@ func (s *Scanner) isNoSecret(a *assignment, v lex.Span) bool {
 		return false
 	case string(b) == "()",
 		about.IsCount(t, s.name.All, i, v), about.IsState(s.name.All, b), about.IsDescription(t, v), about.IsIdentity(b),
-		about.IsNameOfSecret(a.name, b), about.IsItself(t, a.name, a.first, v), about.IsVariable(t, i, v):
+		about.IsNameOfSecret(a.name, b), about.IsItself(t, a.name, a.first, v), about.IsVariable(t, i, v), about.IsTuple(b),
+		about.IsFile(b) && bytes.HasSuffix(t[:a.first], []byte("--from-file=")):
 		return true
 	case about.IsCode(t, a.decoded, i, v), string(a.decoded) == "content" && t[i] == '=' && about.IsMeta(t, a.first, s.Names, &s.name):
 		return !s.sensitive(a.decoded, a.more|names.NoWhole)
@@ -385,29 +387,6 @@ func (s *Scanner) beforeNext(v lex.Span) lex.Span {
 
 // isMasked reports whether b ends in a default that a prompt does not show: [****ABCD].
 func isMasked(b []byte) bool { return bytes.HasPrefix(b[bytes.LastIndexByte(b, '[')+1:], []byte("**")) }
-
-// ofEnvironment returns what of c, the value of --env, is a secret: the value of a variable, and
-// nothing of the name of a stage.
-func ofEnvironment(t []byte, c lex.Span) lex.Span {
-	w := t[c.From:max(c.From, c.To)]
-	switch string(w) {
-	case "prod", "production", "dev", "development", "test", "testing", "staging", "stage", "local", "qa", "uat", "preview", "sandbox", "ci", "demo", "live":
-		return lex.Span{}
-	}
-	at := bytes.IndexByte(w, '=')
-	for i := range max(at, 0) {
-		if lex.Classes[w[i]]&lex.IsName == 0 {
-			return c
-		}
-	}
-	if at <= 0 {
-		return c
-	}
-	if c.From += at + 1; lex.MarkLen(t[c.From:]) > 0 {
-		return lex.Span{}
-	}
-	return c
-}
 
 // isLong reports whether the line goes on at i for as long as a key is.
 func (s *Scanner) isLong(i int) bool {

@@ -267,6 +267,9 @@ func (s *Scanner) schemed(i int) lex.Span {
 	if to > from && t[to-1] == ':' && (t[i] == '\n' || isTokenName(t[from:to-1])) { // the next name, Bearer token: SECRET
 		return lex.Span{}
 	}
+	if at := bytes.IndexByte(t[from:to], '='); at > 0 && len(bytes.TrimLeft(t[from+at:to], "=")) > 0 && lex.IsWords(t[from:from+at]) {
+		return lex.Span{} // another name: token_type=Bearer status=ok
+	}
 	if word == 5 && !lex.IsBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {
 		return lex.Span{}
 	}

@@ -69,12 +69,12 @@ func (s *Scanner) option(i int) lex.Span {
 		}
 	}
 	c := s.values.Value(v)
-	if c.From < c.To && (lex.IsOption(t[c.From:c.To]) || about.IsNameOfSecret(name, t[c.From:c.To]) ||
-		lex.HasFoldSuffix(name, "shell") && about.IsPlace(t[c.From:c.To])) {
+	if b := t[c.From:max(c.From, c.To)]; len(b) > 0 && (lex.IsOption(b) || lex.IsFlag(b) && t[c.From-1] <= ' ' && !s.sensitiveName(b[1:], 0) || about.IsNameOfSecret(name, b) || about.IsKeyFile(name, b) ||
+		(about.IsFile(b) || lex.HasFoldSuffix(name, "shell") && lex.IsWords(b)) && !s.sensitiveName(name, names.NoWhole)) {
 		return lex.Span{}
 	}
 	if bytes.EqualFold(name, []byte("env")) || bytes.EqualFold(name, []byte("environment")) {
-		return ofEnvironment(t, c)
+		return about.OfEnvironment(t, c)
 	}
 	return c
 }

@@ -63,8 +63,7 @@ func (s *Scanner) url(i int) lex.Span {
 	}
 	switch {
 	case userinfo < 0, (colon < 0 || colon > userinfo) &&
-		(bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp")) ||
-			!bytes.Contains(scheme, []byte("http")) && about.IsHumped(t[from:from+userinfo])):
+		(login.HasUsers(t[:i]) || !bytes.Contains(scheme, []byte("http")) && about.IsHumped(t[from:from+userinfo])):
 		return lex.Span{} // a user of SSH is no token, nor is the word before spark://Driver@host
 	case colon < 0 || colon > userinfo:
 		s.password = lex.Span{From: from, To: from + userinfo}

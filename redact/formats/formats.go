@@ -187,7 +187,15 @@ func (s *Finder) formatted(f *Format, from, to int) lex.Span {
 	if f.Behind {
 		first = to
 	}
-	return lex.Span{From: first, To: lex.ElementEnd(s.text, to+int(f.MinAfter))}
+	end := lex.ElementEnd(s.text, to+int(f.MinAfter))
+	if at := bytes.IndexByte(t[to+int(f.MinAfter):end], '@'); at >= 0 {
+		// In a URL a host follows: https://ann:TOKEN@host.
+		before := t[max(0, first-maxRun):first]
+		if scheme := bytes.LastIndex(before, []byte("://")); scheme >= 0 && !bytes.ContainsAny(before[scheme+3:], "/ \"'") {
+			end = to + int(f.MinAfter) + at
+		}
+	}
+	return lex.Span{From: first, To: end}
 }
 
 // run returns where the bytes of a set that start at i end.

@@ -17,7 +17,7 @@ const PublishedAt = 6
 func IsPlaceholder(b []byte) bool {
 	n := len(b)
 	switch {
-	case isMasked(b), n > PublishedAt && slices.Contains(published[:], lex.View(b[PublishedAt:])):
+	case isMasked(b), n > 50 && bytes.HasPrefix(b, []byte("age1")) /* a public key */, n > PublishedAt && slices.Contains(published[:], lex.View(b[PublishedAt:])):
 		return true
 	case n > 3 && n <= maxSubstituted && b[0] == '$' && b[1] == '(' && b[n-1] == ')':
 		return isSubstituted(b[2 : n-1])
@@ -112,7 +112,7 @@ func isEnclosed(b []byte) (is, ok bool) {
 func isNoValue(b []byte) bool {
 	n := len(b)
 	switch string(bytes.TrimRight(b, ",;}")) {
-	case "?", "*", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode":
+	case "?", "*", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode", "%>", "PASSWORD_DEFAULT", "PASSWORD_BCRYPT", "PASSWORD_ARGON2I", "PASSWORD_ARGON2ID":
 		return true
 	}
 	switch lex.View(b) {

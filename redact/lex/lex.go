@@ -319,6 +319,11 @@ func IsOption(b []byte) bool {
 	return ok && len(b) > 1 && b[0] != '-'
 }
 
+// IsFlag reports whether b is an option with one dash: -noout, -e.
+func IsFlag(b []byte) bool {
+	return len(b) > 1 && b[0] == '-' && (IsWords(b[1:]) && bytes.Equal(b, bytes.ToLower(b)) || len(b) == 2 && Classes[b[1]]&IsAlnum != 0 && !IsDigit(b[1]))
+}
+
 // IsType reports whether b is a type of text in a declaration.
 func IsType(b []byte) bool {
 	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {

@@ -160,3 +160,19 @@ const (
 	maxChoices    = 6
 	maxJudged     = 2 * maxChoices // two names can pair the same quotes otherwise
 )
+
+// BeforeCommand returns what of the words at v comes before a command that has the variable, or
+// the next one: PASSPHRASE=SECRET borg list /srv, PASSPHRASE=SECRET; ls.
+func BeforeCommand(t []byte, v lex.Span) lex.Span {
+	if v.From >= v.To || lex.Classes[t[v.From-1]]&lex.IsQuote != 0 {
+		return v
+	}
+	b := t[v.From:v.To]
+	if at := bytes.IndexAny(b, ";|&"); at > 0 {
+		b = bytes.TrimRight(b[:at], " ")
+	}
+	if at := bytes.IndexByte(b, ' '); at > 0 && bytes.IndexAny(b[at:], "/:") > 0 {
+		b = b[:at]
+	}
+	return lex.Span{From: v.From, To: v.From + len(b)}
+}

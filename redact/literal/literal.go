@@ -137,6 +137,9 @@ func (r *Reader) list(i int) lex.Span {
 	case t[k] == '(' && lex.MarkLen(t[k+1:]) > 0:
 		return lex.Span{}
 	case t[k] == '(':
+		if k+1 < len(t) && lex.Classes[t[k+1]]&lex.IsQuote == 0 { // []byte(os.Getenv("NAME"))
+			return r.Value(k + 1)
+		}
 		end, _ := r.parenthesis(k)
 		return lex.Span{From: k + 1, To: end}
 	}
@@ -206,7 +209,7 @@ func (r *Reader) ofScheme(i, to int) lex.Span {
 	for from < len(t) && (t[from] == ' ' || t[from] == '\t') {
 		from++
 	}
-	if end := lex.CredentialEnd(t, from); end > from && end < len(t) && t[end-1] == '=' && t[end] == '"' {
+	if end := lex.CredentialEnd(t, from); end > from && end < len(t) && t[end-1] == '=' && t[end] == '"' && isMember(t[from:end-1]) {
 		hasMembers = true // Token token="SECRET"
 	}
 	if hasMembers && lex.MarkLen(t[from:]) == 0 {
@@ -221,6 +224,16 @@ func (r *Reader) ofScheme(i, to int) lex.Span {
 		return v
 	}
 	return lex.Span{From: from, To: to}
+}
+
+// isMember reports whether b is a name in small letters, and no base64 before its padding.
+func isMember(b []byte) bool {
+	for _, c := range b {
+		if (c < 'a' || 'z' < c) && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return len(b) <= names.MaxPairName
 }
 
 // typeLen returns the length of what b starts with if that is a type of text and the
@@ -347,6 +360,9 @@ func (r *Reader) start(i int) (marked, value int) {
 	i += markupLen(t[i:])
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 		i++
+	}
+	if at := lex.After(t, i, "<%="); at > 0 && at < len(t) && t[at] == ' ' { // of ERB
+		i = at + 1
 	}
 	return marked, i
 }

@@ -301,3 +301,13 @@ func IsOfPPP(t []byte, i int) bool {
 	rest = bytes.TrimSpace(rest)
 	return len(rest) == 0 || rest[0] == '*' || lex.IsDigit(rest[0])
 }
+
+// HasUsers reports whether t ends in a scheme whose URLs have a user before the host, and never
+// a token: ssh, git+ssh, postgres.
+func HasUsers(t []byte) bool {
+	n := len(t)
+	for n > 0 && lex.Classes[t[n-1]]&lex.IsAlnum != 0 && len(t)-n < 16 {
+		n--
+	}
+	return n < len(t) && strings.Contains(" ssh sftp scp rsync rdp vnc smb cifs ftp ftps imap imaps pop3 smtp smtps ldap ldaps mysql mariadb postgres postgresql mongodb docker telnet svn git ", " "+lex.View(t[n:])+" ")
+}
