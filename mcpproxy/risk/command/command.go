@@ -193,7 +193,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 		if s.tool(name, args, in); isGenerator(name, args) {
 			out.From |= shell.Generated
 		}
-		if in.Kind == shell.File || name == "env" && len(args) == 0 || shell.OneOf(name, "tar", "zip", "printenv", "pg_dump", "pg_dumpall", "mysqldump", "mongodump") {
+		if in.Kind == shell.File || name == "env" && len(args) == 0 || shell.OneOf(name, "tar", "zip", "printenv", "Get-Content", "gc", "pg_dump", "pg_dumpall", "mysqldump", "mongodump") {
 			out.From |= shell.Local
 		}
 	}

@@ -258,6 +258,8 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{short: "pfdPv"}, true
 	case "watch":
 		return wrapper{short: "nq", long: "interval equexit", text: true}, true
+	case "plink":
+		return wrapper{short: "lPimw", skip: 1, text: true}, true
 	case "mosh":
 		return wrapper{short: "p", skip: 1, text: true}, true
 	case "npx", "bunx", "uvx", "pnpx":

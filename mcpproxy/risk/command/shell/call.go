@@ -28,6 +28,9 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 	w := f[0]
 	name := BaseName(w.Text)
 	if w.Unknown && strings.Contains(name, Hole) || name == "" && w.Unknown {
+		if rest, ok := expression(f); ok {
+			return s.Command(rest, in)
+		}
 		if !(s.quiet && w.From&detector.More != 0) {
 			s.Add(detector.Opaque | w.From&Runnable)
 		}
@@ -77,6 +80,26 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 		s.RunFile(w, f[1:], in, "")
 	}
 	return s.judgeCommand(name, f, in)
+}
+
+// expression reports whether a command whose first word is not known is one of
+// PowerShell that no other shell has, $x = Get-Item y, $x.Name, $env:NAME or the head of a
+// loop, $x in $y, and returns the command in it.
+func expression(f []Field) (command []Field, ok bool) {
+	member, isMember := strings.CutPrefix(f[0].Text, Hole)
+	isMember = isMember && len(member) > 1 && (member[0] == '.' && 'A' <= member[1] && member[1] <= 'Z' || member[0] == ':' && member[1]|0x20 >= 'a') &&
+		!strings.ContainsAny(member, "/("+Hole)
+	switch {
+	case member != "" && !isMember, len(f) == 1:
+		return nil, isMember
+	case member == "" && len(f) == 3 && f[1].Text == "in":
+		return nil, true
+	case !OneOf(f[1].Text, "=", "+="):
+		return nil, false
+	case len(f) > 2 && !f[2].Unknown && !f[2].quoted:
+		return f[2:], true
+	}
+	return nil, true
 }
 
 // lines judges each line of a command word of several lines as the word: one of two

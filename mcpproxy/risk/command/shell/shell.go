@@ -226,7 +226,7 @@ func (s *Shell) unparsed(text string, in Stream) {
 	if trigger.Scan(text) == 0 {
 		return
 	}
-	if isBomb(text) {
+	if trigger.IsBomb(text) {
 		s.Add(detector.ForkBomb)
 	}
 	if len(text) > maxDialects {
@@ -265,7 +265,7 @@ func (s *Shell) words(line string) {
 	if s.programs.Line(s, line) {
 		return
 	}
-	plain := Unquote(line)
+	plain := trigger.WithoutTypes(Unquote(line))
 	if trigger.Scan(plain)&trigger.Word == 0 && !strings.Contains(plain, "$") {
 		return
 	}
@@ -286,15 +286,4 @@ func (s *Shell) words(line string) {
 		}
 		s.Command(fields, Anything)
 	}
-}
-
-// isBomb reports whether the text is a fork bomb without the spaces that a shell
-// needs, as it is often written.
-func isBomb(text string) bool {
-	if len(text) > 256 {
-		return false
-	}
-	text = strings.Join(strings.Fields(text), "")
-	name, rest, ok := strings.Cut(text, "(){")
-	return ok && name != "" && strings.HasPrefix(rest, name+"|"+name+"&}")
 }

@@ -320,6 +320,13 @@ func forks(name string, body *syntax.Stmt) bool {
 func (s *Shell) call(c *syntax.CallExpr, in Stream) Stream {
 	s.stdin = in
 	fields := s.fields(c.Args)
+	if len(fields) > 2 && fields[0].Unknown && OneOf(fields[1].Text, "=", "+=") { // of PowerShell: $x = Get-Content file
+		if p, ok := c.Args[0].Parts[0].(*syntax.ParamExp); ok && p.Param != nil {
+			out := s.Command(fields, in)
+			s.bind(p.Param.Value, variable{from: out.From})
+			return out
+		}
+	}
 	if len(fields) > 0 && len(c.Assigns) > 0 {
 		// The assignments are the command's environment. One in front of eval lasts that long.
 		before := make([]variable, len(c.Assigns))

@@ -17,3 +17,30 @@ func Runs(name string) bool {
 	}
 	return strings.HasPrefix(name, "mkfs")
 }
+
+// WithoutTypes returns a line without the types of PowerShell whose methods it calls, as in
+// [System.Environment]::Exit: their words are no commands.
+func WithoutTypes(line string) string {
+	if !strings.Contains(line, "]::") {
+		return line
+	}
+	var b strings.Builder
+	for part := range strings.SplitSeq(line, "]::") {
+		if at := strings.LastIndexByte(part, '['); at >= 0 && !strings.ContainsAny(part[at:], " $'\"") {
+			part = part[:at]
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// IsBomb reports whether the text is a fork bomb without the spaces that a shell
+// needs, as it is often written.
+func IsBomb(text string) bool {
+	if len(text) > 256 {
+		return false
+	}
+	text = strings.Join(strings.Fields(text), "")
+	name, rest, ok := strings.Cut(text, "(){")
+	return ok && name != "" && strings.HasPrefix(rest, name+"|"+name+"&}")
+}

@@ -22,7 +22,7 @@ kafka rabbitmqctl nix helm helmfile helm3 aws prisma knex sequelize alembic flyw
 atlas microk8s kubecolor podman nerdctl hg svn jj bfg sudo doas nohup setsid builtin chronic ifne fakeroot eatmydata unbuffer catchsegv
 torsocks torify tsocks dbus setpriv busybox toybox rtk linux32 linux64 pipx noglob nocorrect winpty fakechroot daemonize detach disown
 ccache distcc exec_always nice ionice timeout gtimeout gtime stdbuf gstdbuf chroot unshare nsenter pkexec strace ltrace taskset chrt numactl
-prlimit choom firejail perf valgrind heaptrack proot proxychains proxychains4 rlwrap cpulimit xvfb caffeinate systemd faketime sshpass mosh
+prlimit choom firejail perf valgrind heaptrack proot proxychains proxychains4 rlwrap cpulimit xvfb caffeinate systemd faketime sshpass plink mosh
 npx bunx uvx pnpx direnv poetry pipenv uv hatch rye pdm doppler infisical bundle mise rbenv pyenv nodenv devbox chamber adb lxc incus wsl
 dotenv dotenvx toolbox distrobox env genv autossh dbclient su runuser screen script flock entr expect sg newgrp capsh machinectl batch
 crontab sh bash dash zsh ksh ksh93 mksh ash fish rbash yash tcsh csh pdksh posh bosh oksh eval source command trap alias xargs gxargs
