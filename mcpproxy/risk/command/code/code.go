@@ -136,7 +136,7 @@ func Judge(s *shell.Shell, language, text string) {
 			}
 		}
 	}
-	execs := src.has(codeExec) || language == "groovy" && strings.Contains(text, ".execute")
+	execs := src.has(codeExec) || (language == "groovy" || language == "lua") && strings.Contains(text, ".execute")
 	if execs || language == "tcl" {
 		Literals(s, text)
 		if (src.hasAnywhere(codeRunsValue) || src.has(codeInput)) &&

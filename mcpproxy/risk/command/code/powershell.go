@@ -157,6 +157,9 @@ func runPowerShell(s *shell.Shell, text string, in shell.Stream) {
 	if !s.Spend(2 * len(text)) {
 		return
 	}
+	if strings.HasPrefix(text, "$") && !strings.ContainsAny(text, " \t\n;|&(`") {
+		return // a variable is printed
+	}
 	src := newSource(s, text)
 	lower := src.lower
 	if !strings.Contains(lower, "-whatif") && newSource(s, emptyLiterals(text)).has(powershellDelete) && !strings.HasPrefix(lower, "get-help") {

@@ -178,7 +178,7 @@ func (s *Shell) globbed(name string, f []Field, in Stream) Stream {
 		return Anything
 	}
 	pattern := strings.ReplaceAll(name, Hole, "*")
-	least := shortest(pattern)
+	least := trigger.Shortest(pattern)
 	for _, cmd := range [...]string{
 		"rm", "rmdir", "unlink", "shred", "dd", "git", "sh", "bash", "dash", "zsh", "ksh", "busybox", "find", "truncate",
 		"kill", "pkill", "killall", "chmod", "chown", "reboot", "shutdown", "halt", "poweroff", "mkfs", "mkfs.ext4", "wipefs",
@@ -201,27 +201,6 @@ func (s *Shell) globbed(name string, f []Field, in Stream) Stream {
 		}
 	}
 	return Anything
-}
-
-// shortest returns the length of the shortest text that a pattern of path.Match
-// matches.
-func shortest(pattern string) (n int) {
-	for i := 0; i < len(pattern); i++ {
-		switch pattern[i] {
-		case '*':
-			continue
-		case '\\':
-			i++
-		case '[':
-			for i++; i < len(pattern) && pattern[i] != ']'; i++ {
-				if pattern[i] == '\\' {
-					i++
-				}
-			}
-		}
-		n++
-	}
-	return n
 }
 
 func (s *Shell) callFunction(f *function, args []Field, in Stream) Stream {

@@ -14,12 +14,17 @@ func (s *Shell) Assigned(name, value string) {
 	switch {
 	case OneOf(name, "PS0", "PS1", "PS2", "PS4"):
 		s.MaybeRun(`: "` + value + `"`)
-	case OneOf(name, "precmd", "VISUAL", "GIT_EXTERNAL_DIFF", "LESSOPEN", "LESSCLOSE", "BROWSER"),
-		strings.HasSuffix(name, "_COMMAND"), strings.HasSuffix(name, "EDITOR"), strings.HasSuffix(name, "PAGER"), strings.HasSuffix(name, "_RSH"), strings.HasSuffix(name, "ASKPASS"),
+	case OneOf(name, "precmd", "VISUAL", "FCEDIT", "GIT_EXTERNAL_DIFF", "LESSOPEN", "LESSCLOSE", "BROWSER"),
+		strings.HasSuffix(name, "_COMMAND"), strings.HasSuffix(name, "EDITOR"), strings.HasSuffix(name, "PAGER"), strings.HasSuffix(name, "_RSH"), strings.HasSuffix(name, "_WRAPPER"), strings.HasSuffix(name, "ASKPASS"),
 		strings.HasPrefix(name, "GIT_CONFIG_VALUE_"):
 		s.MaybeRun(strings.TrimLeft(value, "|!"))
 	case name == "TAR_OPTIONS":
 		s.MaybeRun("tar " + value)
+	case name == "MAKEFLAGS":
+		s.MaybeRun("make " + Quote([]Field{{Text: value}}))
+	case name == "GIT_CONFIG_PARAMETERS":
+		_, command, _ := strings.Cut(value, "=!")
+		s.MaybeRun(strings.TrimRight(command, "'"))
 	default:
 		if environment.LoadsCode(name, value) {
 			s.Add(detector.EnvironmentName)

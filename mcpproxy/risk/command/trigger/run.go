@@ -44,3 +44,24 @@ func IsBomb(text string) bool {
 	name, rest, ok := strings.Cut(text, "(){")
 	return ok && name != "" && strings.HasPrefix(rest, name+"|"+name+"&}")
 }
+
+// Shortest returns the length of the Shortest text that a pattern of path.Match
+// matches.
+func Shortest(pattern string) (n int) {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*':
+			continue
+		case '\\':
+			i++
+		case '[':
+			for i++; i < len(pattern) && pattern[i] != ']'; i++ {
+				if pattern[i] == '\\' {
+					i++
+				}
+			}
+		}
+		n++
+	}
+	return n
+}

@@ -1,4 +1,4 @@
-package shell
+package trigger
 
 import (
 	"path"
@@ -13,8 +13,8 @@ func FuzzShortest(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {
-		if ok, err := path.Match(pattern, text); ok && err == nil && len(text) < shortest(pattern) {
-			t.Errorf("%q matches %q, want %d bytes at least", pattern, text, shortest(pattern))
+		if ok, err := path.Match(pattern, text); ok && err == nil && len(text) < Shortest(pattern) {
+			t.Errorf("%q matches %q, want %d bytes at least", pattern, text, Shortest(pattern))
 		}
 	})
 }
