@@ -46,6 +46,7 @@ func TestText(t *testing.T) {
 		{"docker run -e passphrase=Zq7 -e HOST=h1 img", "docker run -e passphrase=[redacted len=3] -e HOST=h1 img"},
 		{"Server=h1;passphrase=Zq7;Timeout=3", "Server=h1;passphrase=[redacted len=3];Timeout=3"},
 		{"passphrase=correct horse battery staple", "passphrase=[redacted len=28]"},
+		{"sshuttle -r ann:Zq7xCanary4Kd@h1 0/0", "sshuttle -r ann:[redacted len=13]@h1 0/0"},
 		{"export BORG_PASSPHRASE=Zq7; borg list", "export BORG_PASSPHRASE=[redacted len=3]; borg list"},
 		{"PASSPHRASE=Zq7 borg create /b::x /srv", "PASSPHRASE=[redacted len=3] borg create /b::x /srv"},
 		{"git clone https://ann:ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx@github.com/a/b.git", "git clone https://ann:[redacted len=40]@github.com/a/b.git"},

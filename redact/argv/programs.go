@@ -136,7 +136,7 @@ var ProgramNames = [...]struct {
 	{kubectl | settings, "kubectl"},
 	{kubectl, "k3s microk8s kustomize"},
 	{dashT, "doctl gitlab-runner buildkite-agent codecov coveralls"},
-	{xfreerdp, "xfreerdp wfreerdp xfreerdp3"},
+	{xfreerdp, "xfreerdp wfreerdp xfreerdp3 freerdp"},
 	{settings | settingsSet, "npm pnpm"},
 	{settings | secretWord, "gcloud"},
 	{settings | basicAuth, "composer bundle"},
@@ -159,7 +159,7 @@ var ProgramNames = [...]struct {
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
 		"getTGT.py getST.py lookupsid.py addcomputer.py samrdump.py rpcdump.py reg.py services.py GetADUsers.py findDelegation.py rbcd.py dacledit.py " +
-		"changepasswd.py impacket-getTGT impacket-getST impacket-lookupsid impacket-addcomputer impacket-GetUserSPNs impacket-GetNPUsers impacket-GetADUsers " +
+		"changepasswd.py certipy certipy-ad pachine.py printerbug.py GetUsersSPNs.py impacket-getTGT impacket-getST impacket-lookupsid impacket-addcomputer impacket-GetUserSPNs impacket-GetNPUsers impacket-GetADUsers " +
 		"impacket-psexec curlftpfs impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh " +
 		"goldenPac.py rdp_check.py mqtt_check.py sambaPipe.py raiseChild.py netview.py net.py getPac.py wmipersist.py wmiquery.py tstool.py owneredit.py exchanger.py keylistattack.py " +
 		"machine_role.py GetLAPSPassword.py Get-GPPPassword.py impacket-goldenPac impacket-raiseChild impacket-rbcd impacket-dacledit impacket-owneredit impacket-changepasswd impacket-net impacket-reg impacket-services"},

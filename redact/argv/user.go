@@ -22,13 +22,25 @@ func BehindUser(t []byte, i, to int) lex.Span {
 	}
 	line := t[max(0, i-maxLine):i]
 	line = line[bytes.LastIndexAny(line, "\n;|&(`")+1:]
-	words := bytes.TrimRight(line, gap)
-	at := bytes.LastIndexAny(words, gap)
-	if at < 0 || at+1 == len(words) || words[at+1] == '-' || len(words) == len(line) {
+	words, found := bytes.TrimRight(line, gap), false
+	if len(words) == len(line) {
 		return lex.Span{}
 	}
-	words = bytes.TrimRight(words[:at], gap)
-	if !isUserOption(words[bytes.LastIndexAny(words, gap)+1:]) || hasOtherUse(words, gap) {
+	for n := 0; n < maxBetween && !found; n++ { // other options may be between: -u ann -d DOMAIN -p SECRET
+		at := bytes.LastIndexAny(words, gap)
+		if at < 0 || at+1 == len(words) || words[at+1] == '-' {
+			return lex.Span{}
+		}
+		words = bytes.TrimRight(words[:at], gap)
+		option := words[bytes.LastIndexAny(words, gap)+1:]
+		if found = isUserOption(option); !found {
+			if len(option) < 2 || option[0] != '-' {
+				return lex.Span{}
+			}
+			words = bytes.TrimRight(words[:len(words)-len(option)], gap)
+		}
+	}
+	if !found || hasOtherUse(words, gap) {
 		return lex.Span{}
 	}
 	v := lex.Span{From: to + 1, To: to + 1}
@@ -51,6 +63,9 @@ func BehindUser(t []byte, i, to int) lex.Span {
 	return v
 }
 
+// maxBetween is how many options with a value are between a user and a password, and one.
+const maxBetween = 4
+
 // A userState is what the words before one say of the user of a program.
 type userState uint8
 
@@ -59,6 +74,7 @@ const (
 	userNext               // -u
 	userGiven              // -u NAME
 	passwordNext           // -u NAME -p
+	otherOption            // -u NAME -d
 	otherProgram           // it has another -p behind a user
 )
 
@@ -77,6 +93,10 @@ func (u *userState) next(w []byte) bool {
 		*u = userNext
 	case before == userGiven && len(w) == len("-p") && w[0] == '-' && w[1]|0x20 == 'p':
 		*u = passwordNext
+	case before == userGiven && len(w) > 1 && w[0] == '-':
+		*u = otherOption
+	case before == otherOption && w[0] != '-':
+		*u = userGiven
 	case before == passwordNext:
 		return mayBePassword(w)
 	case w[0] != '-' && before == noUser && hasOtherUse(w, " "):

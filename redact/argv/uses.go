@@ -39,6 +39,7 @@ isql iusql isql-v||:3
 neo4j-admin||set-initial-password:1
 mosquitto_passwd||:3
 mqttx|-P*|
+stomp|-W|
 mysqladmin||password:1
 sp_addlogin||:2
 sp_password||:1 :2
@@ -169,7 +170,7 @@ slappasswd|-s|
 security|-k|
 ` +
 	// Directories, networks and machines.
-	`kadmin kadmin.local|-w -pw|
+	`kadmin kadmin.local ktutil|-w -pw|
 ipa-server-install ipa-client-install ipa-replica-install|-p -a -w|
 bloodhound-python enum4linux racadm openfortivpn snx certipy|-p|
 swift|-K|
@@ -184,7 +185,7 @@ iwconfig iw||key:1
 wbinfo|-a% --authenticate%|
 radtest||:2 :4 :5
 radclient||:3
-xfreerdp xfreerdp3 wfreerdp wlfreerdp sdl-freerdp sqlpackage|/p: /gp: /tp: /sp:|
+xfreerdp xfreerdp3 wfreerdp wlfreerdp sdl-freerdp freerdp sqlpackage|/p: /gp: /tp: /sp:|
 schtasks SCHTASKS|/p /rp|
 eventcreate driverquery setx tasklist taskkill systeminfo getmac|/p|
 reg|/v@ /d!|

@@ -472,7 +472,7 @@ func (s *Scanner) typed(kind []byte, first int) []byte {
 	if from == to || to == first {
 		return kind
 	}
-	if to-from == 2 && lex.HasFoldSuffix(t[from:to], "as") { // Dim NAME As String
+	if to-from == 2 && lex.HasFoldSuffix(t[from:to], "as") || lex.HasFoldSuffix(t[from:to], "constant") { // Dim NAME As String, NAME CONSTANT VARCHAR2(9)
 		return s.typed(kind, from)
 	}
 	return t[from:to]

@@ -12,6 +12,9 @@ import (
 	"auditproxy/redact/prose"
 )
 
+// minBare is the length in bytes of the shortest secret of a login without a port.
+const minBare = 8
+
 // maxLogin is the longest login of Oracle, in bytes.
 const maxLogin = 256
 
@@ -164,12 +167,20 @@ func account(t, name []byte, first, i int) lex.Span {
 	for port < len(t) && port-at < names.MaxPairName && (lex.Classes[t[port]]&lex.IsAlnum != 0 || t[port] == '.' || t[port] == '-') {
 		port++
 	}
-	if port == len(t) || t[port] != ':' || port == at+1 || bytes.HasPrefix(t[at+1:], []byte("sha256:")) {
+	if port == at+1 || bytes.HasPrefix(t[at+1:], []byte("sha256:")) {
 		return lex.Span{}
 	}
 	switch string(name) {
-	case "sip", "sips", "mailto", "xmpp", "acct", "git", "ssh", "user", "host", "to", "from":
+	case "sip", "sips", "mailto", "xmpp", "acct", "git", "ssh", "user", "host", "to", "from", "npm", "jsr":
 		return lex.Span{}
+	}
+	if port == len(t) || t[port] != ':' { // without a port what looks like a secret is one: ann:SECRET@HOST
+		v := lex.Span{From: i + 1, To: at}
+		if b := t[v.From:v.To]; len(b) < minBare || !prose.LooksSecret(b) || bytes.ContainsAny(b, "./") || port < len(t) && t[port] > ' ' && lex.Classes[t[port]]&lex.IsQuote == 0 ||
+			first > 0 && t[first-1] > ' ' && lex.Classes[t[first-1]]&lex.IsQuote == 0 {
+			return lex.Span{}
+		}
+		return v
 	}
 	n := lex.CountDigits(t[port+1 : min(len(t), port+8)])
 	if n < 2 || n > 5 || port+1+n < len(t) && lex.Classes[t[port+1+n]]&lex.IsAlnum != 0 {

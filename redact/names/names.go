@@ -135,7 +135,7 @@ func Keyed(name []byte) Sections {
 	case '-':
 		return InKey
 	case '_':
-		for _, c := range name[bytes.LastIndexByte(name, '.')+1:] {
+		for _, c := range name[bytes.LastIndexByte(name[:n], '.')+1 : n] {
 			if 'a' <= c && c <= 'z' {
 				return 0
 			}
