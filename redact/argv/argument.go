@@ -233,7 +233,7 @@ func (c *Command) ofNet(w []byte) (form Form, ok bool) {
 
 // setting handles the name of a setting, whose value is the next word.
 func (c *Command) setting(w []byte, n *names.Classifier, f *names.Folded) {
-	if lex.HasFoldSuffix(w, "key-mgmt") { // of nmcli, whose value reads like a name
+	if lex.HasFoldSuffix(w, "key-mgmt") || lex.HasFoldSuffix(w, "user.signingkey") { // of nmcli, whose value reads like a name; of git: the key's name
 		c.skip = 1
 		return
 	}

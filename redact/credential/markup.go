@@ -21,6 +21,9 @@ func (s *Scanner) tagged(i int) lex.Span {
 	if c.From > c.To {
 		return lex.Span{}
 	}
+	if isTag && !isClosed && first > 1 && t[first-1] == '<' && lex.Classes[t[first-2]]&lex.IsName != 0 || first > 1 && t[first-2] == ':' && t[i] == '>' && !isClosed {
+		return lex.Span{} // of a manual: mysqldump -p<password> --all-databases, -u <user>:<password> URL
+	}
 	hasMore := last < i // than its name
 	if c.From == c.To {
 		if isTag {

@@ -201,6 +201,9 @@ func (s *Scanner) credential(i int) lex.Span {
 		return s.listed(i, end)
 	case '>':
 		s.write(s.shell.Redirected(s.found, s.from, i))
+		if i+3 < len(t) && t[i+1] == ' ' && t[i+2] == '-' && (t[i+3] == '-' || lex.Classes[t[i+3]]&lex.IsAlnum != 0) {
+			return lex.Span{} // of a manual: openssl rsa -in <KEY> -check
+		}
 		if c := s.settings.Granted(i); c.From < c.To {
 			return c
 		}

@@ -246,7 +246,7 @@ func (s *Finder) valueOf(f *Format, i int) lex.Span {
 	if n := to - i; n < int(f.MinAfter) || n > int(f.MaxAfter) || to < len(t) && lex.Classes[t[to]]&lex.IsEnd == 0 && t[to] != '\\' && t[to] != '<' && t[to] != ',' && t[to] != ']' && t[to] != '}' {
 		return lex.Span{}
 	}
-	if isFiller(t[i:to]) || !HasToken(t[i:min(to, i+maxRun)]) {
+	if isFiller(t[i:to]) || !HasToken(t[i:min(to, i+maxRun)]) || lex.IsOption(t[i:to]) {
 		return lex.Span{}
 	}
 	if lex.Classes[t[to-1]]&lex.IsQuote != 0 { // which Terraform's format has

@@ -133,6 +133,9 @@ func Keyed(name []byte) Sections {
 	}
 	switch name[n-1] {
 	case '-':
+		if lex.HasFoldSuffix(name[:n-1], "set") || lex.HasFoldSuffix(name[:n-1], "define") { // of Emacs, before what is typed
+			return 0
+		}
 		return InKey
 	case '_':
 		for _, c := range name[bytes.LastIndexByte(name[:n], '.')+1 : n] {

@@ -198,6 +198,11 @@ func (c *commands) word() {
 		return
 	}
 	program := &c.command.program
+	if end := placeholderEnd(t, from, c.at); end > 0 {
+		c.at = end
+		program.Redacted()
+		return
+	}
 	isFirst := program.Programs == 0
 	form, at := program.Word(w, c.values.Names, &c.name)
 	c.readsWord(w, from)
@@ -215,6 +220,29 @@ func (c *commands) word() {
 	if program.Reads && c.at >= c.here {
 		c.hereString()
 	}
+}
+
+// placeholderEnd returns the end of the argument of a manual, such as <password> or
+// <user>:<password>, of which t[from:to] is the first word; 0 if it is none.
+func placeholderEnd(t []byte, from, to int) int {
+	for from > 0 && t[from-1] == '<' && to < len(t) && t[to] == '>' && to-from < maxGap+maxGap {
+		for _, b := range t[from:to] {
+			if lex.Classes[b]&lex.IsName == 0 {
+				return 0
+			}
+		}
+		if to++; to+1 < len(t) && t[to] == ':' && t[to+1] == '<' {
+			from = to + 2
+			for to = from; to < len(t) && lex.Classes[t[to]]&lex.IsName != 0; to++ {
+			}
+			continue
+		}
+		if to == len(t) || t[to] <= ' ' || lex.Classes[t[to]]&lex.IsQuote != 0 {
+			return to
+		}
+		break
+	}
+	return 0
 }
 
 // next returns the word at c.at, and goes on behind it.
