@@ -51,6 +51,7 @@ func copula(t []byte, i int) (at int, says link) {
 		return to, is
 	}
 	limit := min(len(t), i+maxClause)
+	modal := false // behind "will": "the password will appear", but "will be SECRET"
 	for words := 0; words < 8; words++ {
 		end := at
 		for end < limit && t[end] > ' ' && (end == at || lex.Classes[t[end]]&lex.IsQuote == 0 || lex.After(t, end-1, "c'est ") > 0) {
@@ -65,6 +66,16 @@ func copula(t []byte, i int) (at int, says link) {
 				return skipSpace(t, end), is
 			}
 		}
+		switch string(w) {
+		case "will", "should", "must":
+			modal = true
+		case "be":
+			modal = false
+		case "a": // an article: "the password of a keystore"
+			if says == apart && isOf(lastField(t[i:max(i, at-1)])) {
+				n = 0
+			}
+		}
 		switch {
 		case says == apart && string(w) == "este" && bytes.HasSuffix(t[:i], []byte("arola")): // "is" in Romanian, "this" in Spanish
 			says = is
@@ -75,6 +86,8 @@ func copula(t []byte, i int) (at int, says link) {
 		case says != apart && isAdverb(w), n > 0 && says == is && l == is:
 			at = skipSpace(t, end)
 			continue
+		case says != apart && modal:
+			return skipSpace(t, i), apart
 		case says != apart:
 			return at, says
 		case words > 0 && says == apart && len(w) > 1 && w[len(w)-1] == ':':
