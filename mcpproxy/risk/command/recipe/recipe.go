@@ -19,7 +19,7 @@ func IsCommand(text string) bool {
 // Options runs the commands that options and settings of a program are by their names.
 func Options(s *shell.Shell, name string, args []shell.Field) {
 	switch name {
-	case "git", "hub", "gh", "glab", "logger", "notify-send": // they have rules, or are given prose
+	case "git", "hub", "gh", "glab", "logger", "notify-send", "curl", "wget", "http", "https", "xh", "httpie": // they have rules, are given prose, or send it
 		return
 	}
 	for i, a := range args {
