@@ -110,24 +110,33 @@ func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
 			return nil, err
 		}
 	}
+	holds, same, err := holdsNow(ctx, j.c.DB, false)
+	if err != nil {
+		return nil, err
+	}
 	var all []Removal
 	for _, t := range tables() {
-		if dry {
-			due, err := j.due(ctx, t, c)
-			if err != nil {
-				return all, err
-			}
-			partitions, err := j.find(ctx, t, due)
-			if err != nil {
-				return all, err
+		s := j.due(t, c, holds, same)
+		partitions, err := j.find(ctx, t, s)
+		switch {
+		case err != nil:
+		case dry:
+			for _, p := range partitions {
+				if err := j.decide(ctx, t, s, p); err != nil {
+					return all, err
+				}
 			}
 			all = append(all, slices.Concat(partitions...)...)
-			continue
+		case len(partitions) > 0:
+			var removed []Removal
+			removed, err = j.removeAll(ctx, t, s, partitions)
+			all = append(all, removed...)
 		}
-		removed, err := j.removeAll(ctx, t, c)
-		all = append(all, removed...)
+		if err != nil && !dry {
+			err = errors.Join(err, j.purge(ctx, c)) // of the tables before
+		}
 		if err != nil {
-			return all, errors.Join(err, j.purge(ctx, c)) // of the tables before
+			return all, err
 		}
 	}
 	if dry {
@@ -149,13 +158,8 @@ type selection struct {
 	holds string // that the holds are those that where knows
 }
 
-// due returns what is to be removed. Holds are read for each partition, so what
-// comes under one while a run is long stays.
-func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
-	holds, same, err := holdsNow(ctx, j.c.DB, false)
-	if err != nil {
-		return selection{}, err
-	}
+// due returns what is to be removed from a table, but for what is under holds of holdsNow.
+func (j *Job) due(t table, c cutoffs, holds []Hold, same string) selection {
 	s := selection{cutoffs: c, old: t.due(c), held: t.held(j.c.DB.Name(), holds), holds: same}
 	if alone := t.alone(j.c.DB.Name(), c); alone != "" {
 		s.old += " AND " + alone
@@ -169,27 +173,27 @@ func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
 		s.old += " AND " + unneeded(j.c.DB.Name())
 	}
 	s.where = s.old + notAlso(s.held)
-	return s, nil
+	return s
 }
 
-// removeAll removes what is due in a table, one partition after the other.
-func (j *Job) removeAll(ctx context.Context, t table, c cutoffs) (removed []Removal, err error) {
-	s, err := j.due(ctx, t, c)
-	if err != nil {
-		return nil, err
-	}
-	partitions, err := j.find(ctx, t, s)
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range partitions {
-		if i > 0 {
-			if s, err = j.due(ctx, t, c); err != nil {
-				return removed, err
+// removeAll removes what is due in partitions of a table, one after the other. Holds are
+// read again for each, so what comes under one while a run is long stays.
+func (j *Job) removeAll(ctx context.Context, t table, s selection, partitions [][]Removal) (removed []Removal, err error) {
+	for i := 0; i < len(partitions); i++ {
+		holds, same, err := holdsNow(ctx, j.c.DB, false)
+		if err != nil {
+			return removed, err
+		}
+		if same != s.holds {
+			if s = j.due(t, s.cutoffs, holds, same); i == 0 {
+				if partitions, err = j.find(ctx, t, s); err != nil || len(partitions) == 0 {
+					return removed, err
+				}
 			}
-			if err := j.decide(ctx, t, s, p); err != nil {
-				return removed, err
-			}
+		}
+		p := partitions[i]
+		if err := j.decide(ctx, t, s, p); err != nil {
+			return removed, err
 		}
 		done, err := j.remove(ctx, t, s, p)
 		if err != nil {
@@ -226,11 +230,6 @@ func (j *Job) find(ctx context.Context, t table, s selection) ([][]Removal, erro
 			list[len(list)-1] = append(list[len(list)-1], r)
 		} else {
 			list = append(list, []Removal{r})
-		}
-	}
-	for _, p := range list {
-		if err := j.decide(ctx, t, s, p); err != nil {
-			return nil, err
 		}
 	}
 	return list, nil
@@ -315,11 +314,7 @@ func (j *Job) finishAll(ctx context.Context, at cutoffs) error {
 	all := tables()
 	for _, o := range open {
 		if i := slices.IndexFunc(all, func(t table) bool { return t.name == o.Table }); i >= 0 {
-			s, err := j.due(ctx, all[i], at)
-			if err == nil {
-				err = j.c.finish(ctx, all[i], at, o.Partition, s.old)
-			}
-			if err != nil {
+			if err := j.c.finish(ctx, all[i], at, o.Partition, j.due(all[i], at, nil, "").old); err != nil {
 				return err
 			}
 		}

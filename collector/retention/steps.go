@@ -181,12 +181,13 @@ func (x *eraser) shared(ctx context.Context, of, user string) (list []step, err 
 			return records
 		})
 	}
+	all, err := x.columns(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, v := range views {
 		target := targetOf(v.Create)
-		columns, err := x.columns(ctx, v.Name, target)
-		if err != nil {
-			return nil, err
-		}
+		columns, filled := all[target], all[v.Name].of
 		if len(columns.keys) == 0 || slices.Contains(columns.of, "session_id") {
 			continue
 		}
@@ -203,7 +204,7 @@ func (x *eraser) shared(ctx context.Context, of, user string) (list []step, err 
 			common += " OR " + user
 		}
 		s.again = fmt.Sprintf("INSERT INTO %s.%s (%s) SELECT %[3]s FROM (%[4]s) WHERE %[5]s", x.db.Name(), target,
-			strings.Join(columns.view, ", "), from(v.Select, "NOT ("+of+") AND ("+common+")"), s.where)
+			strings.Join(filled, ", "), from(v.Select, "NOT ("+of+") AND ("+common+")"), s.where)
 		list = append(list, s)
 	}
 	return list, nil
@@ -217,29 +218,26 @@ func targetOf(create string) string {
 	return strings.TrimSuffix(table, "_local")
 }
 
-// A columns is the columns of a view, and of the table it fills.
-type columns struct{ view, of, keys []string }
+// A columns is the columns of a table, or of a view.
+type columns struct{ of, keys []string }
 
-func (x *eraser) columns(ctx context.Context, view, table string) (c columns, err error) {
+// columns returns the columns by table.
+func (x *eraser) columns(ctx context.Context) (map[string]columns, error) {
 	var rows []struct {
 		Table string `ch:"table"`
 		Name  string `ch:"name"`
 		Key   uint8  `ch:"key"`
 	}
-	err = x.query(ctx, "looking for columns", &rows, "SELECT table, name, is_in_sorting_key AS key FROM system.columns WHERE database = %s AND table IN (%s, %s) ORDER BY table, position",
-		quote(x.db.Name()), quote(view), quote(table))
+	err := x.query(ctx, "looking for columns", &rows, "SELECT table, name, is_in_sorting_key AS key FROM system.columns WHERE database = %s ORDER BY table, position", quote(x.db.Name()))
+	all := map[string]columns{}
 	for _, r := range rows {
-		switch {
-		case r.Table == view:
-			c.view = append(c.view, r.Name)
-		case r.Key == 1:
+		c := all[r.Table]
+		if c.of = append(c.of, r.Name); r.Key == 1 {
 			c.keys = append(c.keys, r.Name)
-			fallthrough
-		default:
-			c.of = append(c.of, r.Name)
 		}
+		all[r.Table] = c
 	}
-	return c, err
+	return all, err
 }
 
 // step erases from one table. ALTER DELETE, not DELETE: it rewrites the parts
