@@ -126,6 +126,9 @@ func TestPolicyHoldsInEveryFrame(t *testing.T) {
 		const oneTool = `{"version":"1","default":"deny","tools":{"another":{}}}`
 		forbidding := map[string][]string{oneTool: append(f.Tools, "evil")} // policies, and tools that they forbid
 		reads := map[string][][]byte{"whole": {f.B64}}
+		if testing.Short() && len(f.B64) > 1<<20 {
+			continue // one goroutine, so that the race detector finds nothing more in them
+		}
 		if len(f.B64) <= 600 {
 			for _, tool := range forbidding[oneTool] {
 				name, err := json.Marshal(tool)

@@ -644,6 +644,9 @@ func TestCSV(t *testing.T) {
 			t.Errorf("cell(%q) = %q, want %q", tt.in, got, tt.want)
 		}
 	}
+	if testing.Short() {
+		return // one request in one goroutine
+	}
 	// More than one part, all of it, and nothing that a spreadsheet runs.
 	f := &fakeStore{text: "=cmd|' /C calc'!A0\r\n,\"", records: exportPart + 3}
 	w := do(newTestServer(t, f), httptest.NewRequest("GET", "/calls.csv", nil))
@@ -664,6 +667,9 @@ func TestCSV(t *testing.T) {
 }
 
 func TestNDJSON(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one request in one goroutine")
+	}
 	f := &fakeStore{text: "x\u202e\u2028\x1b", records: exportPart + 3}
 	w := do(newTestServer(t, f), httptest.NewRequest("GET", "/calls.ndjson", nil))
 	n := 0
