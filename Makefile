@@ -181,7 +181,7 @@ $(CLICKHOUSE)/.done:
 
 # The parser of docker compose's files.
 $(COMPOSE):
-	@deploy/dev/fetch go github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) $(CURDIR)/$(@D)
+	@$(BUILD) deploy/dev/fetch go github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) $(CURDIR)/$(@D)
 
 # The schemas of the objects in deploy/kubernetes, as the API publishes them.
 $(KUBERNETES)/.done:
@@ -199,7 +199,7 @@ $(OTELCOL): deploy/dev/otelcol/main.go deploy/dev/otelcol/go.mod deploy/dev/otel
 	@$(BUILD) go -C $(<D) build -o $(CURDIR)/$@ .
 
 $(STATICCHECK):
-	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
+	@$(BUILD) deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
 
 clean: ## remove what was built and fetched
 	test ! -d $(TOOLS) || chmod -R u+w $(TOOLS)
