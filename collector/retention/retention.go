@@ -261,7 +261,7 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) (do
 	if !p[0].Whole {
 		condition, action = condition+" AND "+s.where, "rows"
 	}
-	if err := j.c.plan(ctx, t, s.cutoffs, p[0].Partition, action, condition); err != nil {
+	if err := j.c.plan(ctx, t, s.cutoffs, p[0].Partition, action, condition+" AND "+s.holds); err != nil {
 		return false, err
 	}
 	// Lightweight: rows are gone at once and nothing is rewritten, each day for a

@@ -151,13 +151,13 @@ func TestRetention(t *testing.T) {
 		{"a hold meanwhile", testHoldMeanwhile},
 		{"many holds", testManyHolds},
 		{"a longer time", testLonger},
-		{"killed", testKilled},
 		{"two at once", testTwoAtOnce},
 		{"leaves", testLeaves},
 		{"leaves of nothing", testLeavesGo},
 		{"open alerts", testDesk}, // it drops a view
 		// The following are about records only, and drop the other views.
 		{"whole partitions", recordsOnly(testWholePartitions)},
+		{"killed", recordsOnly(testKilled)},
 		{"clocks", recordsOnly(testClocks)},
 		{"midnight", recordsOnly(testMidnight)},
 		{"counted once", recordsOnly(testCountedOnce)},
@@ -745,6 +745,7 @@ func testHoldWhileStopped(t *testing.T, f *fixture) {
 		at  *regexp.Regexp
 	}{
 		"before it looks":   {100 * day, regexp.MustCompile(`_partition_id AS p(?s:.*)FROM audit.events`)},
+		"before its entry":  {100 * day, regexp.MustCompile(`groupUniqArray\(planned_at\)`)},
 		"a whole partition": {2200 * day, regexp.MustCompile("INSERT INTO audit.leaves")},
 		"some rows":         {100 * day, regexp.MustCompile("DELETE FROM audit.events")},
 	} {
