@@ -193,10 +193,11 @@ $(WITNESS): deploy/dev/witness/main.go deploy/dev/witness/go.mod deploy/dev/witn
 	@echo "building a witness"
 	@$(BUILD) go -C $(<D) build -o $(CURDIR)/$@ .
 
-# An OpenTelemetry Collector that receives OTLP and writes files.
+# An OpenTelemetry Collector that receives OTLP and writes files. Its 500 packages are
+# used for seconds, so they are not optimized: that takes a fifth of the time to build it.
 $(OTELCOL): deploy/dev/otelcol/main.go deploy/dev/otelcol/go.mod deploy/dev/otelcol/go.sum
 	@echo "building an OpenTelemetry Collector"
-	@$(BUILD) go -C $(<D) build -o $(CURDIR)/$@ .
+	@$(BUILD) go -C $(<D) build -ldflags '-s -w' $(foreach host,go.opentelemetry.io google.golang.org golang.org github.com,-gcflags '$(host)/...=-N -l') -o $(CURDIR)/$@ .
 
 $(STATICCHECK):
 	@$(BUILD) deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
