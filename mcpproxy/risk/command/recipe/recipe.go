@@ -50,12 +50,25 @@ func perhaps(s *shell.Shell, value string) {
 	}
 }
 
-// runs reports whether the value of an option or a setting is a command by its name.
+// runs reports whether the value of an option or a setting is a command by its name: by the
+// last word, as of password-command, Pre-Invoke:: and runCmd, or the first, as of ExecStartPre
+// and alias.x. A description is none, nor is a run-name.
 func runs(key string) bool {
 	if strings.ContainsAny(key, " \t\n\"'/$") {
 		return false
 	}
-	key = strings.ToLower(key)
-	return shell.HasAny(key, "exec", "command", "cmd", "hook", "invoke", "alias", "rsh", "shell", "filter", "pipe", "pager", "editor", "program", "script", "run", "call", "eval") ||
-		shell.OneOf(key, "--up", "--down")
+	key = strings.Trim(key, "-:")
+	last := key[strings.LastIndexAny(key, "-_.:")+1:]
+	lower := strings.ToLower(last)
+	if shell.OneOf(lower, "exec", "command", "cmd", "hook", "invoke", "rsh", "shell", "filter", "pipe", "pager", "editor", "program", "script", "eval") ||
+		shell.OneOf(key, "run", "call", "up", "down") {
+		return true
+	}
+	for _, word := range [...]string{"Exec", "Command", "Cmd", "Hook", "Script"} {
+		if strings.HasSuffix(last, word) {
+			return true
+		}
+	}
+	first, _, _ := strings.Cut(strings.ToLower(key), ".")
+	return strings.HasPrefix(first, "exec") || shell.OneOf(first, "alias", "hooks", "scripts")
 }
