@@ -361,11 +361,27 @@ func isRule(b []byte) bool {
 	}
 	word := bytes.TrimLeft(b[1:], " ")
 	for _, rule := range [...]string{"required:", "presence:", "minLength:", "min_length:", "nullable:", "allowNull:"} {
-		if bytes.HasPrefix(word, []byte(rule)) && !bytes.ContainsAny(b, "\"'`") {
-			return true
+		if value, ok := bytes.CutPrefix(word, []byte(rule)); ok {
+			value = bytes.TrimLeft(value, " ")
+			return len(value) > 0 && (lex.IsDigit(value[0]) || bytes.HasPrefix(value, []byte("true")) || bytes.HasPrefix(value, []byte("false"))) && hasOnlyWords(value)
 		}
 	}
 	return false
+}
+
+// hasOnlyWords reports whether b is names and their values, of letters or of digits.
+func hasOnlyWords(b []byte) bool {
+	for len(b) > 0 {
+		n := 0
+		for n < len(b) && lex.Classes[b[n]]&lex.IsName != 0 {
+			n++
+		}
+		if w := b[:n]; n > 0 && !lex.IsWords(w) && lex.CountDigits(w) < n || n < len(b) && bytes.IndexByte([]byte(" ,:{}"), b[n]) < 0 {
+			return false
+		}
+		b = b[min(n+1, len(b)):]
+	}
+	return true
 }
 
 // IsItself reports whether the value v is the variable or the type of the same name as

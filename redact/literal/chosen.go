@@ -162,17 +162,28 @@ const (
 )
 
 // BeforeCommand returns what of the words at v comes before a command that has the variable, or
-// the next one: PASSPHRASE=SECRET borg list /srv, PASSPHRASE=SECRET; ls.
+// the next one: PASSPHRASE=SECRET borg list /srv, PASSPHRASE=SECRET; ls. A passphrase may have
+// several words, and signs in them, so the command must have a path, or the sign be behind the
+// first word.
 func BeforeCommand(t []byte, v lex.Span) lex.Span {
 	if v.From >= v.To || lex.Classes[t[v.From-1]]&lex.IsQuote != 0 {
 		return v
 	}
 	b := t[v.From:v.To]
-	if at := bytes.IndexAny(b, ";|&"); at > 0 {
-		b = bytes.TrimRight(b[:at], " ")
+	to := bytes.IndexAny(b, " ;|&")
+	if to <= 0 {
+		return v
 	}
-	if at := bytes.IndexByte(b, ' '); at > 0 && bytes.IndexAny(b[at:], "/:") > 0 {
-		b = b[:at]
+	rest := bytes.TrimLeft(b[to:], " ")
+	if ends := bytes.TrimLeft(rest, ";|&"); len(ends) < len(rest) && len(ends) > 0 && ends[0] != ' ' {
+		return v
+	} else if len(ends) == len(rest) && !hasPath(rest) {
+		return v
 	}
-	return lex.Span{From: v.From, To: v.From + len(b)}
+	return lex.Span{From: v.From, To: v.From + to}
+}
+
+// hasPath reports whether a word of b behind the first is a path or a URL.
+func hasPath(b []byte) bool {
+	return bytes.Contains(b, []byte(" /")) || bytes.Contains(b, []byte(" ~/")) || bytes.Contains(b, []byte(" ./")) || bytes.Contains(b, []byte("://"))
 }
