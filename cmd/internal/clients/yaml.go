@@ -179,21 +179,18 @@ func (f *yamlFile) find(n *yaml.Node, line, column, at int) (int, int, int) {
 
 // end returns where a text ends that begins at an offset.
 func (f *yamlFile) end(n *yaml.Node, at int) int {
-	line := f.data[at:]
-	if i := bytes.IndexByte(line, '\n'); i >= 0 {
-		line = line[:i]
-	}
+	rest := f.data[at:]
 	switch quoted := n.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle); {
-	case quoted != 0 && len(line) > 0 && (line[0] == '"' || line[0] == '\''):
-		for i := 1; i < len(line); i++ {
-			switch c := line[i]; {
-			case c == '\\' && line[0] == '"', c == '\'' && bytes.HasPrefix(line[i:], []byte("''")) && line[0] == c:
+	case quoted != 0 && len(rest) > 0 && (rest[0] == '"' || rest[0] == '\''):
+		for i := 1; i < len(rest) && rest[i] != '\n'; i++ {
+			switch c := rest[i]; {
+			case c == '\\' && rest[0] == '"', c == '\'' && bytes.HasPrefix(rest[i:], []byte("''")) && rest[0] == c:
 				i++
-			case c == line[0]:
+			case c == rest[0]:
 				return at + i + 1
 			}
 		}
-	case quoted == 0 && bytes.HasPrefix(line, []byte(n.Value)):
+	case quoted == 0 && bytes.HasPrefix(rest, []byte(n.Value)):
 		return at + len(n.Value)
 	}
 	text := f.data[at:] // of several lines: it ends before the line of the next node
@@ -222,11 +219,13 @@ func (f *yamlFile) newList(entry int, command hujson.ObjectMember) insertion {
 // bullet returns what separates the elements of a list from the one that begins at an offset,
 // if each has a line of its own and a dash; else "".
 func (f *yamlFile) bullet(at int) string {
-	line := bytes.LastIndexByte(f.data[:at], '\n') + 1
-	if lead := f.data[line:at]; len(bytes.Trim(lead, " ")) == 1 && bytes.TrimLeft(lead, " ")[0] == '-' {
-		return f.lineEnd() + string(lead)
+	dash := bytes.TrimRight(f.data[:at], " ")
+	before, ok := bytes.CutSuffix(dash, []byte("-"))
+	line := len(bytes.TrimRight(before, " "))
+	if !ok || line > 0 && f.data[line-1] != '\n' {
+		return ""
 	}
-	return ""
+	return f.lineEnd() + string(f.data[line:at])
 }
 
 func (f *yamlFile) lineEnd() string {
