@@ -1,6 +1,7 @@
 package clickhouse_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -271,6 +272,13 @@ func newFailing(t *testing.T, addr string, code int, stored bool) *failing {
 	// Not the usual one, whose connections are closed when another test's server ends.
 	proxy.Transport = &http.Transport{DisableKeepAlives: true}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// All of the request first: an answer that comes before its end is sent closes its body, and
+		// with it the connection to the server.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") {
 			proxy.ServeHTTP(w, r)
 			return
@@ -282,8 +290,6 @@ func newFailing(t *testing.T, addr string, code int, stored bool) *failing {
 		}
 		if stored {
 			proxy.ServeHTTP(httptest.NewRecorder(), r)
-		} else if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			t.Error(err)
 		}
 		w.Header().Set("X-ClickHouse-Exception-Code", fmt.Sprint(code))
 		w.WriteHeader(http.StatusInternalServerError)
