@@ -123,6 +123,9 @@ func (c *commands) quotationMark(b byte) {
 		switch {
 		case q.open == 0:
 			q.open, q.isScript, q.inner = b, q.toScript, 0
+			if i+1 < len(t) && t[i+1] == '!' { // '!echo SECRET | passwd' of git's aliases
+				q.isScript, c.command.program = true, argv.Command{}
+			}
 		case q.isScript && q.inner == b:
 			q.inner = 0
 		case q.isScript && q.inner == 0:
@@ -191,6 +194,9 @@ func (c *commands) pipe(b byte) {
 func (c *commands) word() {
 	t, from := c.text, c.at
 	w := c.next()
+	if n := prefixLen(w); n > 0 && c.command.program.Programs == 0 {
+		from, w = from+n, w[n:]
+	}
 	c.quotes.toScript = w[len(w)-1] == 'c' && w[0] == '-' && argv.IsScript(t[max(0, from-maxBefore):from], w)
 	if n := lex.MarkLen(t[max(from-1, 0):]); n > 0 && from > 0 {
 		c.at = from - 1 + n // "[redacted …]" is an argument like any other
@@ -262,6 +268,19 @@ func (c *commands) next() []byte {
 func (c *commands) isSaid(from int) bool {
 	t, to := c.text, c.at
 	return !argv.StartsCommand(t, from, to) || from > 0 && to < len(t) && t[to] == t[from-1] && t[to] > ' '
+}
+
+// prefixLen returns the length of what is before a program in w: !echo of git's aliases, :!echo of vi,
+// @echo and -@echo of make, \echo.
+func prefixLen(w []byte) int {
+	n := 0
+	for n < len(w) && (w[n] == '!' || w[n] == '@' || w[n] == '\\' || n+1 < len(w) && (w[n] == '-' && w[n+1] == '@' || w[n] == ':' && w[n+1] == '!')) {
+		n++
+	}
+	if n == len(w) {
+		return 0
+	}
+	return n
 }
 
 // readsWord notes what the word w at from says of what the command reads.
