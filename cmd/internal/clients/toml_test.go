@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -43,15 +42,8 @@ func checkTOMLRoundTrip(t *testing.T, in []byte) (wrapped int) {
 	if d := cmp.Diff(want, decodeTOML(t, after)); d != "" {
 		t.Fatalf("wrapping %q gave %q (-want +got)\n%s", in, after, d)
 	}
-	if again, edits, err := rewrittenAs(parseTOML, after, wrapRewrite(Config{})); err != nil || len(edits) > 0 {
-		t.Fatalf("wrapping %q a second time: %v, %q", after, err, again)
-	}
-	if slices.ContainsFunc(servers, func(s server) bool { return s.Wrapped }) {
-		return 0 // wrapping started from other bytes
-	}
-	back, _, err := rewrittenAs(parseTOML, after, unwrapRewrite(Config{}))
-	if err != nil || !bytes.Equal(back, in) {
-		t.Fatalf("unwrapping: %v\nin      %q\nwrapped %q\nback    %q\n%v", err, in, after, back, edits)
+	if !checkUnwraps(t, parseTOML, servers, in, after, edits) {
+		return 0
 	}
 	return wrapped
 }

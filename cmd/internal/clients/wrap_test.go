@@ -49,6 +49,23 @@ func rewrittenAs(parse parser, data []byte, r *rewrite) ([]byte, []udiff.Edit, e
 	return after, edits, err
 }
 
+// checkUnwraps checks that wrapping what edits made of in changes nothing more, and that unwrapping
+// it gives in back. It returns false where a server was wrapped before.
+func checkUnwraps(t *testing.T, parse parser, servers []server, in, after []byte, edits []udiff.Edit) bool {
+	t.Helper()
+	if again, edits, err := rewrittenAs(parse, after, wrapRewrite(Config{})); err != nil || len(edits) > 0 {
+		t.Fatalf("wrapping %q a second time: %v, %q", after, err, again)
+	}
+	if slices.ContainsFunc(servers, func(s server) bool { return s.Wrapped }) {
+		return false // wrapping started from other bytes
+	}
+	back, _, err := rewrittenAs(parse, after, unwrapRewrite(Config{}))
+	if err != nil || !bytes.Equal(back, in) {
+		t.Fatalf("unwrapping: %v\nin      %q\nwrapped %q\nback    %q\n%v", err, in, after, back, edits)
+	}
+	return true
+}
+
 func TestWrapGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/wrap/*.txtar")
 	if err != nil || len(files) == 0 {
