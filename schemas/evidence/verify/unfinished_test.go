@@ -1,12 +1,14 @@
 package verify_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
@@ -98,6 +100,38 @@ func TestFollowedWithoutEvidence(t *testing.T) {
 		}
 		if !strings.HasSuffix(found, tt.want) || (found == "") != (tt.want == "") {
 			t.Errorf("%s: found %q, want %q", tt.name, found, tt.want)
+		}
+	}
+}
+
+// TestStartThatIsNotSigned has sessions of which only the start was read, as the look for missing
+// sessions does. One that its host did not sign so is a finding.
+func TestStartThatIsNotSigned(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	s := h.Session(evidencetest.Plan{Calls: 3})
+	r, err := audit.Parse(bytes.Clone(s.Lines[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, evidence string
+		want           verify.State
+	}{
+		{"whole", string(r.Evidence), ""},
+		{"of another place", strings.Replace(string(r.Evidence), `"host_seq":1`, `"host_seq":2`, 1), verify.Tampered},
+	} {
+		changed := r
+		changed.Evidence = audit.JSON(tt.evidence)
+		c := verify.New(verify.Config{Hosts: []string{h.Key}})
+		v := c.Session(s.ID, verify.About{Live: true, Gone: true})
+		v.Add(verify.Row{Line: bytes.TrimSuffix(audit.AppendRecord(nil, &changed), []byte("\n"))})
+		v.End()
+		var got verify.State
+		for _, one := range c.Finish().Results {
+			got = one.State
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
