@@ -115,7 +115,10 @@ func isUserOption(option []byte) bool {
 
 // mayBePassword reports whether b is no range, path, address, port or variable.
 func mayBePassword(b []byte) bool {
-	return len(b) >= 3 && !bytes.Contains(b, []byte("://")) && b[0] != '-' && b[0] != '/' && b[0] != '$' && lex.MarkLen(b) == 0 && (len(bytes.Trim(b, "0123456789:-,.")) > 0 || lex.CountDigits(b) == len(b) && !lex.IsPort(b)) && bytes.IndexByte(b, ' ') < 0
+	if len(b) < 3 || b[0] == '-' || b[0] == '/' || b[0] == '$' || lex.MarkLen(b) > 0 || bytes.IndexByte(b, ' ') >= 0 || bytes.Contains(b, []byte("://")) {
+		return false
+	}
+	return len(bytes.Trim(b, "0123456789:-,.")) > 0 || lex.CountDigits(b) == len(b) && !lex.IsPort(b)
 }
 
 // hasOtherUse reports whether a word is a program that has another -p behind a user. Bytes

@@ -10,8 +10,9 @@
 // A program that runs another (a wrapper, find -exec, ssh, an interpreter) has a
 // rule that gives the inner command, text or code back: to the shell, to package
 // code for other languages, to package infra for containers and clouds, to package
-// recipe for what options, settings and build files name. Package guard judges commands that weaken the protection of a host, package own those that are
-// about this program. What is known of a program's output goes through pipes and
+// recipe for what options, settings and build files name. Package guard judges
+// commands that weaken the protection of a host, package own those that are about
+// this program. What is known of a program's output goes through pipes and
 // substitutions.
 //
 // A rule errs towards what the program does by default: it knows the options
