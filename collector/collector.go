@@ -22,6 +22,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,15 +54,9 @@ func New(c Config) (*Collector, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("configuring the collector: %w", err)
 	}
-	if c.BatchRows == 0 {
-		c.BatchRows = 50_000
-	}
-	if c.BatchBytes == 0 {
-		c.BatchBytes = 64_000_000
-	}
-	if c.BatchWait == 0 {
-		c.BatchWait = time.Second
-	}
+	c.BatchRows = cmp.Or(c.BatchRows, 50_000)
+	c.BatchBytes = cmp.Or(c.BatchBytes, 64_000_000)
+	c.BatchWait = cmp.Or(c.BatchWait, time.Second)
 	if c.Watch == nil {
 		c.Watch = func() (time.Time, func([]ingest.Row)) { return time.Now(), func([]ingest.Row) {} }
 	}

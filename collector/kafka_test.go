@@ -18,9 +18,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // cluster is the one broker of this package's tests.
@@ -225,6 +228,75 @@ func TestTopicDeleted(t *testing.T) {
 	want := ingest.Gap{Topic: topic, From: 10, To: 10, Reason: "log is another"}
 	if len(store.gaps) != 1 || !store.gaps[want] {
 		t.Errorf("gaps %v, want %v", store.gaps, want)
+	}
+}
+
+// TestTopicRisks checks the warnings about settings by which Kafka may lose records, before
+// any is lost: each when it is new, with a gauge until it is mended. A broker on its own has
+// no topic with enough replicas.
+func TestTopicRisks(t *testing.T) {
+	topic, other, store := newTopic(t, 1), newTopic(t, 1), newFakeStore()
+	core, logs := observer.New(zap.InfoLevel)
+	registry := prometheus.NewRegistry()
+	c, err := New(Config{Store: store, Keep: time.Hour, Log: zap.New(core), Metrics: registry,
+		Kafka: Kafka{Brokers: []string{cluster.Broker(t).Addr}, Group: topic, Topics: []string{topic, other}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &member{c, cancel, make(chan error, 1)}
+	go func() { m.done <- c.Run(ctx) }()
+	defer m.leave(t)
+	set := func(op kafka.ConfigOperation, name, value string) {
+		t.Helper()
+		transport := &kafka.Transport{}
+		defer transport.CloseIdleConnections()
+		client := &kafka.Client{Addr: kafka.TCP(cluster.Broker(t).Addr), Transport: transport}
+		answer, err := client.IncrementalAlterConfigs(t.Context(), &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
+			Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: name, Value: value, ConfigOperation: op}},
+		}}})
+		if err == nil {
+			err = answer.Resources[0].Error
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	risky := func(topic, setting string) bool {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if l := m.GetLabel(); f.GetName() == "auditcollector_kafka_topic_risk" && l[0].GetValue() == setting && l[1].GetValue() == topic {
+					return m.GetGauge().GetValue() == 1
+				}
+			}
+		}
+		return false
+	}
+	warnings := func(topic, because string) int {
+		return logs.FilterMessage("the topic may lose records").FilterField(zap.String("topic", topic)).FilterField(zap.String("because", because)).Len()
+	}
+	const compacts = "cleanup.policy compacts it: of a session only the last record would stay"
+	eventually(t, "both topics have a warning", func() bool {
+		return warnings(topic, "fewer than 3 replicas") == 1 && warnings(other, "fewer than 3 replicas") == 1 && risky(other, "replicas")
+	})
+	for n := range 2 {
+		eventually(t, "a safe setting has no gauge", func() bool { return !risky(topic, "cleanup.policy") })
+		set(kafka.ConfigOperationSet, "cleanup.policy", "compact")
+		eventually(t, "the change has a warning and a gauge", func() bool {
+			return warnings(topic, compacts) == n+1 && risky(topic, "cleanup.policy")
+		})
+		set(kafka.ConfigOperationDelete, "cleanup.policy", "")
+	}
+	if n := warnings(topic, "fewer than 3 replicas"); n != 1 {
+		t.Errorf("%d warnings about what did not change, want 1", n)
+	}
+	if risky(other, "cleanup.policy") {
+		t.Error("another topic has the gauge")
 	}
 }
 

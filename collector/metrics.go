@@ -25,6 +25,7 @@ type metrics struct {
 	lag      *prometheus.GaugeVec // by topic and partition
 
 	partitionErrors *prometheus.CounterVec // by topic and partition
+	topicRisks      *prometheus.GaugeVec   // by topic and setting
 	batches         *prometheus.CounterVec // by outcome
 	batchRows       prometheus.Histogram
 	unacked         unacked
@@ -119,6 +120,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		m.batches.WithLabelValues(outcome)
 	}
 	m.partitionErrors = vector("kafka_errors_total", "Reads of the partition that failed.", "topic", "partition")
+	m.topicRisks = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "kafka_topic_risk",
+		Help: "1 for each setting of a topic by which Kafka may lose its records; the log has the reason."}, []string{"topic", "setting"})
 	m.batchRows = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "auditcollector", Name: "batch_rows",
 		Help: "Records in one batch.", Buckets: []float64{0, 1, 10, 100, 1000, 10_000, 50_000}})
 	// A counter that begins with its first event hides that event: rates need a value before it.
@@ -137,7 +140,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.spoolBytes = gauge("spool_unread_bytes", "Bytes of the spool that are not acknowledged.")
 	m.spoolOldest = gauge("spool_unread_seconds", "Time since the last acknowledgement of the session that waits longest; 0 if none waits.")
 	if r != nil {
-		r.MustRegister(m.batches, m.partitionErrors, m.batchRows, oldest, m.spoolBytes, m.spoolOldest)
+		r.MustRegister(m.batches, m.partitionErrors, m.topicRisks, m.batchRows, oldest, m.spoolBytes, m.spoolOldest)
 		r.MustRegister(m.records, m.bytes, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors, m.recovered, m.engineRestarts, m.tableRefusals, m.unrecovered,
 			m.sourceErrors, m.deadLetters, m.insertErrors, m.insertSeconds, m.ackSeconds, m.inFlight, m.lag)
 	}

@@ -52,6 +52,7 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 		if ctx.Err() != nil || err == nil && !slices.Equal(there, topics) {
 			return
 		}
+		c.lookRisks(ctx, topics)
 		if err != nil || c.lookIDs(ctx, topics) != nil || c.removeAssigned(ctx, partitions) != nil {
 			continue // reading reports it
 		}
@@ -87,6 +88,31 @@ func (c *consumer) lookIDs(ctx context.Context, topics []string) error {
 	return err
 }
 
+// lookRisks warns of the settings by which Kafka may lose records, of each when it is new:
+// what compaction or retention removed is a gap only when it was not read.
+func (c *consumer) lookRisks(ctx context.Context, topics []string) {
+	risks, err := c.client.Risks(ctx, topics)
+	if err != nil && c.risks == nil && ctx.Err() == nil {
+		c.log.Info("the topics' settings cannot be looked at", reasonField(err), zap.Error(err))
+		c.risks = map[brokers.Risk]bool{}
+	}
+	if risks == nil {
+		return
+	}
+	for risk := range risks {
+		if !c.risks[risk] {
+			c.log.Warn("the topic may lose records", zap.String("topic", risk.Topic), zap.String("because", risk.Because))
+		}
+		c.metrics.topicRisks.WithLabelValues(risk.Topic, risk.Setting).Set(1)
+	}
+	for risk := range c.risks {
+		if !risks[risk] {
+			c.metrics.topicRisks.DeleteLabelValues(risk.Topic, risk.Setting)
+		}
+	}
+	c.risks = risks
+}
+
 // removeAssigned removes the partitions that a member of the group has, all while the
 // group assigns them. Its leader may do so while a topic is being made again: kafka-go
 // watches for other partitions than its watcher first saw, not than the leader did.
@@ -111,6 +137,7 @@ type consumer struct {
 	unfilled  func(ctx context.Context, topics []string) ([]ingest.Gap, error)    // see Config.Unfilled
 	fill      func(ctx context.Context, gaps []ingest.Gap) error
 	missing   *health                                                                     // the topics that do not exist, and partitions that no member has
+	risks     map[brokers.Risk]bool                                                       // as of the last look; owned by watchTopics
 	rejoined  time.Time                                                                   // the group was joined again because of these; owned by watchTopics
 	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
 }

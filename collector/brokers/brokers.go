@@ -1,6 +1,7 @@
 // Package brokers asks Kafka's brokers for what the collector decides by, and decides
 // nothing: which topics and partitions there are, which of them the members of a group
-// have, how far the group is, and what a partition has from an offset on.
+// have, how far the group is, what a partition has from an offset on, and by which settings
+// a topic may lose records.
 //
 // It owns what is special about these questions: offsets that a collector commits say so,
 // and of which topic they are, since another one may get its name, which counts once it was
@@ -12,11 +13,15 @@
 package brokers
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"auditproxy/sink/kafka/risks"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -37,6 +42,52 @@ func (c *Client) Topics(ctx context.Context, names []string) (partitions map[Par
 		}
 	}
 	return partitions, missing, nil
+}
+
+// A Risk is a setting by which Kafka may lose records of a topic.
+type Risk struct {
+	Topic string
+	risks.Risk
+}
+
+// Risks returns the settings by which Kafka may lose records of topics. It needs the right to
+// describe their settings: with an error there are those of the others, nil if there is no
+// answer.
+func (c *Client) Risks(ctx context.Context, names []string) (map[Risk]bool, error) {
+	resp, err := c.Kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		return nil, fmt.Errorf("looking for topics: %w", err)
+	}
+	var req kafka.DescribeConfigsRequest
+	replicas := map[string]int{} // of the partition with the fewest
+	for _, t := range resp.Topics {
+		if t.Error != nil || len(t.Partitions) == 0 {
+			continue
+		}
+		fewest := slices.MinFunc(t.Partitions, func(a, b kafka.Partition) int { return cmp.Compare(len(a.Replicas), len(b.Replicas)) })
+		replicas[t.Name] = len(fewest.Replicas)
+		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: t.Name})
+	}
+	described, err := c.Kafka.DescribeConfigs(ctx, &req)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the settings of topics: %w", err)
+	}
+	found := map[Risk]bool{}
+	var errs []error
+	for _, r := range described.Resources {
+		if r.Error != nil {
+			errs = append(errs, fmt.Errorf("asking for the settings of topic %q: %w", r.ResourceName, r.Error))
+			continue
+		}
+		settings := map[string]string{}
+		for _, entry := range r.ConfigEntries {
+			settings[entry.ConfigName] = entry.ConfigValue
+		}
+		for _, risk := range risks.Of(replicas[r.ResourceName], settings) {
+			found[Risk{r.ResourceName, risk}] = true
+		}
+	}
+	return found, errors.Join(errs...)
 }
 
 // Assigned returns the partitions that members of the group have. settled is false while

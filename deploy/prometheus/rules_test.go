@@ -34,6 +34,7 @@ auditcollector_failing_parts{instance="c"} 0x300
 auditcollector_oldest_unacknowledged_seconds{instance="c"} 0 1 0 2 0 3 0 1x300
 auditcollector_kafka_lag{instance="c",topic="t",partition="0"} 0 500 20000 3000 0 40 90 10000 0x300
 auditcollector_kafka_errors_total{instance="c",topic="t",partition="0"} 0x60 1x90
+auditcollector_kafka_topic_risk{instance="c",topic="t",setting="replicas"} 1x300
 auditcollector_dead_letters_total{instance="c",reason="schema"} 4x300
 auditcollector_gaps_total{instance="c"} 2x300
 auditcollector_missing_records{instance="c"} 0x300
@@ -78,6 +79,7 @@ var broken = map[string][]string{
 	"AuditRecordsWait":           {`auditcollector_oldest_unacknowledged_seconds{instance="c"} 0+60x300`},
 	"AuditLagGrows":              {`auditcollector_kafka_lag{instance="c",topic="t",partition="0"} 2000+50x300`},
 	"AuditPartitionFails":        {`auditcollector_kafka_errors_total{instance="c",topic="t",partition="0"} 0+1x300`},
+	"AuditTopicLosesRecords":     {`auditcollector_kafka_topic_risk{instance="c",topic="t",setting="cleanup.policy"} 1x300`},
 	"AuditDeadLetters":           {`auditcollector_dead_letters_total{instance="c",reason="schema"} 0x20 1x130`},
 	"AuditOffsetsNeverReceived":  {`auditcollector_gaps_total{instance="c"} 0x20 1x130`},
 	"AuditRecordsMissing":        {`auditcollector_missing_records{instance="c"} 0x20 3x130`},

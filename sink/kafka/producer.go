@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/sink/kafka/risks"
+
 	"go.uber.org/zap"
 )
 
@@ -35,8 +37,8 @@ type Producer struct {
 
 	mu       sync.Mutex // guards the rest
 	layout   layout
-	looked   time.Time // the topic's settings were checked, or are being checked, since then
-	unsafe   []string  // what was found
+	looked   time.Time    // the topic's settings were checked, or are being checked, since then
+	unsafe   []risks.Risk // what was found
 	health   health
 	requests int64            // to produce
 	errors   map[string]int64 // by class

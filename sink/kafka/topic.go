@@ -3,22 +3,12 @@ package kafka
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/sink/kafka/risks"
 
 	"github.com/segmentio/kafka-go/protocol/describeconfigs"
 	"go.uber.org/zap"
-)
-
-// The settings that a topic needs to keep acknowledged records.
-const (
-	safeReplicas  = 3
-	safeInSync    = 2
-	safeRetention = 7 * 24 * time.Hour
-	safeMessage   = audit.MaxRecord + 16<<10 // a record with its headers
 )
 
 // inspectEvery is the time between two looks at a topic's settings: a shipper runs for
@@ -40,7 +30,7 @@ func (p *Producer) look(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	findings, err := p.inspect(ctx)
+	found, err := p.inspect(ctx)
 	if err != nil {
 		if first {
 			p.log.Info("the topic's settings cannot be looked at", zap.Error(err))
@@ -49,17 +39,17 @@ func (p *Producer) look(ctx context.Context) {
 	}
 	p.mu.Lock()
 	known := p.unsafe
-	p.unsafe = findings
+	p.unsafe = found
 	p.mu.Unlock()
-	for _, finding := range findings {
-		if !slices.Contains(known, finding) {
-			p.log.Warn("the topic may lose records", zap.String("because", finding))
+	for _, risk := range found {
+		if !slices.Contains(known, risk) {
+			p.log.Warn("the topic may lose records", zap.String("because", risk.Because))
 		}
 	}
 }
 
 // inspect returns the reasons that the topic is unsafe.
-func (p *Producer) inspect(ctx context.Context) ([]string, error) {
+func (p *Producer) inspect(ctx context.Context) ([]risks.Risk, error) {
 	t, err := p.client.describe(ctx, p.topic)
 	if err != nil {
 		return nil, err
@@ -80,40 +70,5 @@ func (p *Producer) inspect(ctx context.Context) ([]string, error) {
 			settings[entry.ConfigName] = entry.ConfigValue
 		}
 	}
-	return unsafeSettings(t.replicas, settings), nil
-}
-
-// unsafeSettings lists the unsafe settings of a topic. It ignores settings
-// that a broker does not return.
-func unsafeSettings(replicas int, settings map[string]string) []string {
-	var findings []string
-	number := func(name string) (int64, bool) {
-		n, err := strconv.ParseInt(settings[name], 10, 64)
-		return n, err == nil
-	}
-	if replicas < safeReplicas {
-		findings = append(findings, "fewer than 3 replicas")
-	}
-	if n, ok := number("min.insync.replicas"); ok && n < safeInSync {
-		findings = append(findings, "min.insync.replicas is below 2")
-	}
-	if n, ok := number("retention.ms"); ok && n >= 0 && n < safeRetention.Milliseconds() {
-		findings = append(findings, "retention.ms is below 7 days")
-	}
-	if n, ok := number("retention.bytes"); ok && n >= 0 {
-		findings = append(findings, "retention.bytes removes records of any age")
-	}
-	if n, ok := number("max.message.bytes"); ok && n < safeMessage {
-		findings = append(findings, "max.message.bytes is below the longest record, "+strconv.Itoa(safeMessage))
-	}
-	if settings["message.timestamp.type"] == "CreateTime" {
-		findings = append(findings, "message.timestamp.type is CreateTime: what a host sends whose clock is behind is removed early")
-	}
-	if settings["unclean.leader.election.enable"] == "true" {
-		findings = append(findings, "unclean.leader.election.enable is true")
-	}
-	if strings.Contains(settings["cleanup.policy"], "compact") {
-		findings = append(findings, "cleanup.policy compacts it: of a session only the last record would stay")
-	}
-	return findings
+	return risks.Of(t.replicas, settings), nil
 }
