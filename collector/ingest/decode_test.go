@@ -136,7 +136,16 @@ func TestDecode(t *testing.T) {
 		{"it refuses a gap to the year 2262", gap(now, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)), testSession, "t", reasonSchema},
 		{"it refuses another record's from", sealed(body + `,"from":"1969-12-31T23:59:59.000000Z"}`), testSession, "t", reasonSchema},
 		{"it refuses an outcome that it does not know", line(1, func(r *audit.Record) { r.Outcome = "fine" }), testSession, "t", reasonSchema},
+		{"it takes a gap from 1970", gap(time.Unix(0, 0), now), testSession, "t", ""},
 		{"it refuses an error without a type", line(1, func(r *audit.Record) { r.Outcome = audit.OutcomeError }), testSession, "t", reasonSchema},
+		{"it refuses an unknown outcome without a type", line(1, func(r *audit.Record) { r.Outcome = audit.OutcomeUnknown }), testSession, "t", reasonSchema},
+		{"it takes an error with a type", line(1, func(r *audit.Record) { r.Outcome, r.ErrorType = audit.OutcomeError, "tool_error" }), testSession, "t", ""},
+		{"it refuses a type that is no word", line(1, func(r *audit.Record) { r.Outcome, r.ErrorType = audit.OutcomeError, "a b" }), testSession, "t", reasonSchema},
+		{"it takes an open call", line(1, func(r *audit.Record) { r.Kind, r.Outcome = audit.KindOpen, "" }), testSession, "t", ""},
+		{"it refuses an open call without a number", line(1, func(r *audit.Record) { r.Kind, r.CallNo, r.Outcome = audit.KindOpen, 0, "" }), testSession, "t", reasonSchema},
+		{"it takes the sequence number 0", line(1, func(r *audit.Record) { r.Seq = 0 }), testSession, "t", ""},
+		{"it refuses a record without a sequence number", sealed(strings.Replace(body, `"seq":1,`, "", 1) + "}"), testSession, "t", reasonSchema},
+		{"it refuses a session that is no UUIDv7", line(1, func(r *audit.Record) { r.SessionID = "s" }), "s", "t", reasonSchema},
 		{"it refuses a record without an id", line(1, func(r *audit.Record) { r.RecordID = "" }), testSession, "t", reasonSchema},
 		{"it refuses an id that is no UUIDv7", line(1, func(r *audit.Record) { r.RecordID = "019e8b1c-0000-4aaa-8bbb-0123456789ab" }), testSession, "t", reasonSchema},
 		{"it refuses long texts", line(1, func(r *audit.Record) { r.Tool = strings.Repeat("é", 257) }), testSession, "t", reasonSchema},
@@ -154,6 +163,7 @@ func TestDecode(t *testing.T) {
 		{"it takes a tenant's record in its topic", line(1), testSession, "acme-topic", ""},
 		{"it refuses another tenant's record", line(1, func(r *audit.Record) { r.Tenant = "evil" }), testSession, "acme-topic", reasonTenant},
 		{"it refuses nobody's record in a tenant's topic", line(1, func(r *audit.Record) { r.Tenant = "" }), testSession, "acme-topic", reasonTenant},
+		{"it takes a tenant's record in a topic of nobody", line(1, func(r *audit.Record) { r.Tenant = "other" }), testSession, "t", ""},
 		{"it refuses a claim in a topic of nobody", line(1, func(r *audit.Record) { r.Tenant = "umbrella" }), testSession, "t", reasonTenant},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,7 +183,7 @@ func TestDecode(t *testing.T) {
 			if got != tt.want && (got == "" || !strings.Contains(tt.want, got)) {
 				t.Fatalf("Decode = %+v, want %q", letter, tt.want)
 			}
-			if got == "" && (row.Raw != string(tt.value) || row.Hash == [16]byte{}) {
+			if got == "" && (row.Raw != string(tt.value) || row.Hash == [16]byte{} || row.Source.Topic != tt.topic) {
 				t.Error("the row is not the message")
 			}
 			if diff := cmp.Diff(audit.Operations(&row.Record), row.Operations); got == "" && diff != "" {
