@@ -173,6 +173,10 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{"conditions":[{"path":"args.force","op":"eq","value":true}]},
 		{"conditions":[{"path":"args.check","op":"in","value":[false]}]},
 		{"conditions":[{"path":"args.n","op":"eq","value":5}]},
+		{"conditions":[{"path":"args.one","op":"eq","value":1}]},
+		{"conditions":[{"path":"args.m","op":"eq","value":{"a":5}}]},
+		{"conditions":[{"path":"args.list","op":"eq","value":[5]}]},
+		{"conditions":[{"path":"args.literal","op":"regex","value":"^1e6$"}]},
 		{"conditions":[{"path":"args.zero","op":"in","value":[0]}]},
 		{"conditions":[{"path":"args.id","op":"eq","value":"1234567"}]},
 		{"conditions":[{"path":"args.code","op":"regex","value":"^1000000$"}]},
@@ -199,6 +203,9 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"key\u017f":"rm"}`, policy.Deny},
 		{`{"keys":["ls"]}`, policy.Allow},
 		{`{"keys":["rm"]}`, policy.Deny},
+		{`{"keys":["rm","ls"]}`, policy.Deny},
+		{`{"keys":["ls","rm"]}`, policy.Deny},
+		{`{"keys":"[NaN,\"r\\u006d\"]"}`, policy.Deny},
 		{`{"keys":"[\"r\\u006d\"]"}`, policy.Deny},
 		{`{"keys":" [\"l\\u0073\"]"}`, policy.Allow},
 		{`{"keys":"[r m"}`, policy.Allow},
@@ -230,6 +237,14 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"n":[5]}`, policy.Deny}, // z.coerce.number() of Zod makes 5 of it
 		{`{"n":["5"]}`, policy.Deny},
 		{`{"n":[ [[5]] ]}`, policy.Deny},
+		{`{"n":["05"]}`, policy.Deny},
+		{`{"n":[1e400,1e1]}`, policy.Deny}, // what no float64 can hold is not readable
+		{`{"list":[1e400]}`, policy.Deny},
+		{`{"list":[6]}`, policy.Allow},
+		{`{"one":true}`, policy.Deny},
+		{`{"one":false}`, policy.Allow},
+		{`{"m":"{\"a\": 5}"}`, policy.Deny},
+		{`{"m":"{\"a\": 6}"}`, policy.Allow},
 		{`{"n":[[5],[5]]}`, policy.Allow},
 		{`{"n":[5,5]}`, policy.Allow},
 		{`{"n":[]}`, policy.Allow},
@@ -247,11 +262,13 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"code":1e6}`, policy.Deny},
 		{`{"code":1e400}`, policy.Allow},
 		{`{"code":1e7}`, policy.Allow},
+		{`{"literal":1e6}`, policy.Deny},
 		{`{"all":true,"target":"x"}`, policy.Allow},
 		{`{"all":true,"target":" null "}`, policy.Deny}, // FastMCP makes None of it
 		{`{"all":true,"target":"nul"}`, policy.Allow},
 		{`{"path":"[\"/\\u0065tc/x\",NaN,-Infinity]"}`, policy.Deny}, // which Python reads
 		{`{"path":"[\"/\\u0065tc/x\",\"\\ud800\"]"}`, policy.Deny},
+		{`{"path":"[\"/\\u0065tc/x\",NaN,5,true]"}`, policy.Deny},
 		{`{"path":"[/etc/x]"}`, policy.Allow},
 		{`{"path":"[\"/etc/x\"] "}`, policy.Deny},
 		{`{"path":"[\"/etc/x\"] and"}`, policy.Allow},
@@ -556,6 +573,7 @@ func TestFrames(t *testing.T) {
 	for _, c := range []struct{ tools, want string }{
 		{"a a a a", "allow allow allow deny"}, // the fourth refuses all
 		{"a a x", "allow allow deny"},
+		{"x a a a", "deny allow allow allow"},
 		{"a b b", "allow allow allow"},
 		{"b b b", "allow allow deny"},
 		{"a a", "allow allow"},
@@ -576,7 +594,11 @@ func TestFrames(t *testing.T) {
 		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.tools, diff)
 		}
-		if i := policy.Strictest(decisions); decisions[i].Action == policy.Deny && decisions[0].Held != nil {
+		refused := slices.Index(got, "deny")
+		if i := policy.Strictest(decisions); i != max(refused, 0) {
+			t.Errorf("%s: call %d decides, want the first of the strictest", c.tools, i)
+		}
+		if refused >= 0 && slices.ContainsFunc(decisions, func(d policy.Decision) bool { return d.Held != nil }) {
 			t.Errorf("%s: a refused frame holds quota", c.tools)
 		}
 	}
@@ -584,7 +606,8 @@ func TestFrames(t *testing.T) {
 
 // TestRelease checks that quota goes back to the window that it came from.
 func TestRelease(t *testing.T) {
-	p := load(t, `{"version":"1","default":"deny","tools":{"a":{"limits":[{"counter":"c","window":"minute","max":1,"scope":"session"}]}}}`, "p.json")
+	p := load(t, `{"version":"1","default":"deny","tools":{"a":{"limits":[
+		{"counter":"c","window":"minute","max":1,"scope":"session"},{"counter":"d","window":"day","max":9,"scope":"session"}]}}}`, "p.json")
 	var counters policy.Memory
 	call := func(at int64) policy.Decision {
 		d := make([]policy.Decision, 1)
@@ -593,18 +616,21 @@ func TestRelease(t *testing.T) {
 		}
 		return d[0]
 	}
-	first := call(0)
+	first := call(120)
+	if len(first.Held) != 2 || first.Held[0].Start != 120 || first.Held[1].Start != 0 {
+		t.Errorf("held %+v, want windows from 120 and 0", first.Held)
+	}
 	if first.Refunds() != nil {
 		t.Error("attempts do not count")
 	}
 	counters.Release(first.Held)
-	second := call(1)
+	second := call(121)
 	if second.Action != policy.Allow {
 		t.Error("a call that was refused later uses quota")
 	}
-	third := call(60)
+	third := call(180)
 	counters.Release(second.Held)
-	if d := call(61); third.Action != policy.Allow || d.Action != policy.Deny {
+	if d := call(181); third.Action != policy.Allow || d.Action != policy.Deny {
 		t.Error("quota of one window went to the next")
 	}
 }
@@ -675,6 +701,74 @@ func TestCountersOfOtherRules(t *testing.T) {
 	}
 }
 
+// TestCountersBeforeArguments checks rules about counters and arguments of tools without a
+// limit of their own: the first that fails denies, also where the call does not count itself.
+func TestCountersBeforeArguments(t *testing.T) {
+	p := load(t, `{"version":"1","tools":{
+		"a":{"rules":[{"name":"count","conditions":[{"path":"args.none","op":"exists","value":false}],"state":{"counter":"n","window":"hour"}}]},
+		"b":{"rules":[{"name":"counter","conditions":[{"path":"state.a.n","op":"lt","value":2}]},
+			{"name":"argument","conditions":[{"path":"args.go","op":"eq","value":true}]}]},
+		"c":{"rules":[{"name":"text","conditions":[{"path":"state.a.n","op":"eq","value":"2"}]}]},
+		"d":{"rules":[{"name":"word","conditions":[{"path":"state.a.n","op":"neq","value":"x"}]}]}}}`, "p.yaml")
+	var counters policy.Memory
+	for i, c := range []struct{ tools, arguments, rule string }{
+		{"b", `{"go":true}`, ""},
+		{"b", `{}`, "argument"},
+		{"c", `{}`, "text"},
+		{"d", `{}`, ""},
+		{"a", `{}`, ""},
+		{"a x", `{}`, ""}, // the second needs no counter
+		{"b", `{"go":true}`, "counter"},
+		{"b", `{}`, "counter"},
+		{"c", `{}`, ""},
+	} {
+		var calls []policy.Call
+		for _, name := range strings.Fields(c.tools) {
+			calls = append(calls, policy.Call{Tool: name, Arguments: []byte(c.arguments)})
+		}
+		d := make([]policy.Decision, len(calls))
+		if err := p.Decide(calls, time.Unix(0, 0), &counters, d); err != nil {
+			t.Fatal(err)
+		}
+		if d[0].Rule != c.rule || (d[0].Action == policy.Deny) != (c.rule != "") {
+			t.Errorf("call %d: %s by rule %q, want %q", i, d[0].Action, d[0].Rule, c.rule)
+		}
+	}
+	d := make([]policy.Decision, 1)
+	failed := broken{policy.ErrBusy}
+	if err := p.Decide([]policy.Call{{Tool: "b", Arguments: []byte(`{"go":true}`)}}, time.Unix(0, 0), failed, d); err == nil || d[0].Action != policy.Deny || d[0].Rule != "(counter)" {
+		t.Errorf("without counters: %+v, %v", d[0], err)
+	}
+}
+
+// TestNearestLimit checks which limit a decision names: the one that denies, else the one that
+// is the nearest to its maximum.
+func TestNearestLimit(t *testing.T) {
+	p := load(t, `{"version":"1","tools":{
+		"a":{"rules":[{"name":"r1","rate_limit":"5/minute"},{"name":"r2","rate_limit":"3/hour"},{"name":"r3","rate_limit":"4/day"}]},
+		"b":{"rules":[{"name":"calls","rate_limit":"1/day"},{"name":"spend","conditions":[
+			{"path":"state.b.sum","op":"lte","value":1}],"state":{"counter":"sum","window":"day","increment_from":"args.n"}}]}}}`, "p.yaml")
+	var counters policy.Memory
+	for i, c := range []struct {
+		tool   string
+		action policy.Action
+		rule   string
+		count  int64
+		most   int64
+	}{
+		{"a", policy.Allow, "", 0, 3}, {"a", policy.Allow, "", 1, 3}, {"a", policy.Allow, "", 2, 3}, {"a", policy.Deny, "r2", 3, 3},
+		{"b", policy.Deny, "spend", 0, 1}, // it is as near as the one before
+	} {
+		d := make([]policy.Decision, 1)
+		if err := p.Decide([]policy.Call{{Tool: c.tool, Arguments: []byte(`{"n":2}`)}}, time.Unix(0, 0), &counters, d); err != nil {
+			t.Fatal(err)
+		}
+		if got := d[0]; got.Action != c.action || got.Rule != c.rule || got.Count != c.count || got.Max != c.most {
+			t.Errorf("call %d of %s: %+v", i, c.tool, got)
+		}
+	}
+}
+
 // A broken set of counters fails.
 type broken struct{ err error }
 
@@ -684,7 +778,8 @@ func (b broken) Release([]policy.Counter) error                               { 
 // TestBrokenCountersDeny checks that a call whose counters fail is denied, and
 // no other, and that the reason names no file.
 func TestBrokenCountersDeny(t *testing.T) {
-	p := load(t, `{"version":"1","default":"allow","tools":{"t":{"limits":[{"counter":"c","window":"minute","max":2,"scope":"user"}]}}}`, "p.json")
+	p := load(t, `{"version":"1","default":"allow","hide":["hidden"],"tools":{"t":{"limits":[{"counter":"c","window":"minute","max":2,"scope":"user"}]},
+		"hidden":{"limits":[{"counter":"c","window":"minute","max":2,"scope":"user"}]}}}`, "p.json")
 	for _, c := range []struct {
 		err    error
 		reason string
@@ -701,6 +796,11 @@ func TestBrokenCountersDeny(t *testing.T) {
 		}
 		if err := p.Decide([]policy.Call{{Tool: "u"}}, time.Unix(0, 0), broken{c.err}, d); err != nil || d[0].Action != policy.Allow {
 			t.Errorf("a call without limits: %v, %+v", err, d[0])
+		}
+		d = make([]policy.Decision, 3)
+		p.Decide([]policy.Call{{Tool: "t"}, {Tool: "u"}, {Tool: "hidden"}}, time.Unix(0, 0), broken{c.err}, d)
+		if d[0].Reason != c.reason || d[1].Action != policy.Allow || d[2].Rule != "(hidden)" {
+			t.Errorf("in one frame with others: %+v", d)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"math"
 	"regexp"
 	"regexp/syntax"
 	"strings"
 	"testing"
+	"time"
 )
 
 // FuzzPattern checks that looking for the needed text first changes no match.
@@ -144,5 +146,27 @@ func TestCountLess(t *testing.T) {
 	}
 	if got := c.Less(60, 60, 9); got.Before != 0 {
 		t.Errorf("without more than there was: %+v, want 0 before", got)
+	}
+}
+
+// A sum that no number can hold is the largest one: it gives no quota back.
+func TestCountOverflow(t *testing.T) {
+	c := Count{Start: 60}.Add(60, 1<<62).Add(60, 1<<62)
+	if c.Value != math.MaxInt64 {
+		t.Errorf("the sum of two large amounts is %d", c.Value)
+	}
+}
+
+// A call that was held up until the next window has begun finds the count of its own.
+func TestCountBefore(t *testing.T) {
+	count, _, _, err := Count{Start: 60, Value: 5}.At(time.Unix(120, 0), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, start, value, err := count.At(time.Unix(119, 0), 60); start != 60 || value != 5 || err != nil {
+		t.Errorf("the window from %d has %d, %v, want 5 from 60", start, value, err)
+	}
+	if _, _, _, err := (Count{Start: 4}).At(time.Unix(2, 0), 1); err != ErrClock {
+		t.Errorf("two windows back: %v", err)
 	}
 }
