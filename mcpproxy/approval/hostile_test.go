@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,7 +83,11 @@ func TestAnswerFiles(t *testing.T) {
 		{"escaped", text(`{"\u0061pproved":true}`), "unknown member", ""},
 		{"escaped twice", text(`{"approved":false,"appro\u0076ed":true}`), "unknown member", ""},
 		{"unknown", text(`{"approved":true,"user":"root"}`), "unknown member", ""},
+		{"unknown first", text(`{"user":"root","approved":true}`), "unknown member", ""},
 		{"of an entry", text(`{"approved":true,"tool":"send_keys"}`), "unknown member", ""},
+		{"of an entry's server", text(`{"approved":true,"server_key":"0123456789abcdef"}`), "unknown member", ""},
+		{"of an entry's detections", text(`{"approved":true,"detections":["opaque"]}`), "unknown member", ""},
+		{"of an entry's level", text(`{"approved":true,"level":"critical"}`), "unknown member", ""},
 		{"unknown scope", text(`{"approved":true,"scope":"forever"}`), "scope is not", ""},
 		{"a scope in capitals", text(`{"approved":true,"scope":"ALWAYS"}`), "scope is not", ""},
 		{"an empty scope", text(`{"approved":true,"scope":""}`), "scope is not", ""},
@@ -208,6 +214,10 @@ func TestManyRejectedAnswers(t *testing.T) {
 	if a, err := d.Answer("q"); a != nil || err != nil {
 		t.Errorf("it is told twice: %+v, %v", a, err)
 	}
+	put(t, d, "q.answer", `{"approved":12}`, 0o600)
+	if _, err := d.Answer("q"); !errors.As(err, &rejected) {
+		t.Errorf("another one in its place: %v", err)
+	}
 	// Its owner can still correct it.
 	put(t, d, "q.answer", yes, 0o600)
 	if a, err := d.Answer("q"); a == nil || err != nil {
@@ -239,9 +249,20 @@ func TestIDsWithPathCharacters(t *testing.T) {
 	if list, err := names(d.Path()); err != nil || len(list) > 0 {
 		t.Errorf("they left %q, %v", list, err)
 	}
-	for _, id := range []string{"-", "_", "-rf", "--help", strings.Repeat("Z", 64)} {
+	for _, id := range []string{"-", "_", "-rf", "--help", "AZaz09", strings.Repeat("Z", 64)} {
 		if !validID(id) {
 			t.Errorf("%q is not valid", id)
+		}
+	}
+	// A server's key is a part of a name too.
+	for _, c := range []byte("09af") {
+		if key := strings.Repeat(string(c), 16); !validKey(key) || validKey(key[1:]) || validKey(key+"0") {
+			t.Errorf("of %q, 15, 16 and 17 digits are valid: %t, %t, %t", c, validKey(key[1:]), validKey(key), validKey(key+"0"))
+		}
+	}
+	for _, c := range []byte("/:`gAF.") {
+		if key := "012345678abcdef" + string(c); validKey(key) {
+			t.Errorf("%q is a server's key", key)
 		}
 	}
 }
@@ -315,6 +336,58 @@ func TestAskRefuses(t *testing.T) {
 	if err := d.Give(q, Answer{Approved: true, Scope: Always}); err == nil || !strings.Contains(err.Error(), "leaves out 38") {
 		t.Errorf("calls that are not shown are always allowed: %v", err)
 	}
+	most := question("most")
+	most.Calls = slices.Repeat(most.Calls, MaxCalls+2)
+	must(t, d.Ask(most))
+	if q, err := d.question("most"); err != nil || len(q.Calls) != MaxCalls || q.More != 2 {
+		t.Errorf("%d small calls: %+v, %v", MaxCalls+2, q, err)
+	}
+}
+
+// TestGiveRefuses: an answer that its proxy would not take, or that is for longer than its
+// person can see, is not written.
+func TestGiveRefuses(t *testing.T) {
+	d := own(t)
+	for _, tt := range []struct {
+		name   string
+		ask    func(*Question)
+		change func(*Question) // as the person's program has it
+		answer Answer
+		want   string
+	}{
+		{"a name with a line feed", nil, nil, Answer{By: "Ann\nroot"}, "control character"},
+		{"changed since it was shown", nil, func(q *Question) { q.Digest = strings.Repeat("0", 64) }, Answer{}, "changed since it was shown"},
+		{"of no server", func(q *Question) { q.ServerKey = "" }, nil, Answer{Scope: Always}, "does not name its server"},
+		{"of no tool", func(q *Question) { q.Calls[0].Tool, q.Calls[0].Method = "", "" }, nil, Answer{Scope: Always}, "does not say what it is about"},
+		{"with detections that are no list", func(q *Question) { q.Calls[0].Detections = "7" }, nil, Answer{Scope: Always}, "does not say what it is about"},
+		{"of a tool with a long name", func(q *Question) {
+			q.Calls = append(q.Calls, Call{Tool: strings.Repeat("x", maxAnswer)})
+		}, nil, Answer{Scope: Always}, "too long to be always allowed"},
+	} {
+		q := question("q")
+		if tt.ask != nil {
+			tt.ask(q)
+		}
+		must(t, d.Ask(q))
+		list, err := d.Waiting()
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: waiting: %v, %v", tt.name, list, err)
+		}
+		if tt.change != nil {
+			tt.change(&list[0])
+		}
+		tt.answer.Approved = true
+		if err := d.Give(&list[0], tt.answer); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+		if a, err := d.Answer("q"); a != nil || err != nil {
+			t.Errorf("%s: answered: %+v, %v", tt.name, a, err)
+		}
+		must(t, d.Withdraw("q"))
+		if list, err := names(d.alwaysDir()); len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: left as entries: %q, %v", tt.name, list, err)
+		}
+	}
 }
 
 // A question is what was asked, for people.
@@ -366,6 +439,11 @@ func TestHostileQuestions(t *testing.T) {
 		"names": strings.Replace(string(good), `"calls"`, `"approvers":["root\nallowed once"],"calls"`, 1),
 		"year":  regexp.MustCompile(`"expires":"[^"]*"`).ReplaceAllString(string(good), `"expires":"9999-12-31T23:59:59-23:59"`),
 		"time":  strings.Replace(string(good), `"asked":"2`, `"asked":"x`, 1),
+		"bytes": strings.Replace(string(good), `"user":"u`, "\"user\":\"\xff", 1),
+		"none":  regexp.MustCompile(`"calls":\[.*\]`).ReplaceAllString(string(good), `"calls":[]`),
+		"pid":   strings.Replace(string(good), `"pid":7`, `"pid":"7"`, 1),
+		"late":  regexp.MustCompile(`"asked":"[^"]*"`).ReplaceAllString(string(good), `"asked":"9999-12-31T23:59:59-23:59"`),
+		"unset": regexp.MustCompile(`"asked":"[^"]*",?`).ReplaceAllString(string(good), ""),
 		"never": regexp.MustCompile(`"expires":"[^"]*",?`).ReplaceAllString(string(good), ""),
 	}
 	for id, text := range bad {
@@ -412,6 +490,9 @@ func TestToolsAsNames(t *testing.T) {
 			b[i] = "ab./%~\x00\\\xff_-"[r.IntN(11)]
 		}
 		tools = append(tools, string(b))
+	}
+	if most := strings.Repeat("x", maxEscaped); escapeTool(most) != most {
+		t.Errorf("the longest name of a tool is escaped as %q", escapeTool(most))
 	}
 	for _, tool := range tools {
 		name := escapeTool(tool)
@@ -492,6 +573,8 @@ func TestAlwaysEntries(t *testing.T) {
 			t.Errorf("Always(%q, %s) = %+v, %v", tt.tool, tt.key, one, err)
 		}
 	}
+	put(t, d, "always/.new-x", yes, 0o600) // no entries
+	put(t, d, "always/notes", yes, 0o600)
 	list, err := d.Allowed()
 	if err != nil || len(list) != 7 {
 		t.Errorf("%d entries, want 7, %v: %+v", len(list), err, list)
@@ -524,6 +607,14 @@ func TestAlwaysEntries(t *testing.T) {
 	if err := d.Revoke("send", ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("revoking the first part of a name: %v", err)
 	}
+	must(t, os.MkdirAll(filepath.Join(d.alwaysDir(), "dir.answer", "x"), 0o700))
+	if err := d.Revoke("dir", ""); err == nil {
+		t.Error("an entry that cannot be removed is revoked")
+	}
+	put(t, d, "always/hand.answer", `{"approved":true,"scope":"always"}`, 0o600)
+	if got, err := d.Allows("hand", a, nil, "critical"); got == nil || err != nil {
+		t.Errorf("an entry without a level: %+v, %v", got, err)
+	}
 
 	for _, bad := range []struct{ name, text, why string }{
 		{"denies.answer", `{"approved":false}`, "does not approve"},
@@ -534,6 +625,12 @@ func TestAlwaysEntries(t *testing.T) {
 		{"key.answer", `{"approved":true,"server_key":"x"}`, "server_key is not"},
 		{"words.answer", `{"approved":true,"detections":"all"}`, "detections is not a list"},
 		{"number.answer", `{"approved":true,"detections":[1]}`, "detections is not a string"},
+		{"mixed.answer", `{"approved":true,"detections":[1,"opaque"]}`, "detections is not a string"},
+		{"level.answer", `{"approved":true,"scope":"always","level":"extreme"}`, "level is not"},
+		{"nolevel.answer", `{"approved":true,"scope":"always","level":""}`, "level is not"},
+		{"unknown.answer", `{"approved":true,"scope":"always","user":"high"}`, "unknown member"},
+		{"%.answer", `{"approved":true,"scope":"always"}`, "which tool"},
+		{"a%zz.answer", `{"approved":true,"scope":"always"}`, "which tool"},
 		{"part.answer", `{"approved"`, "strict JSON"},
 		{"short.answer", `{"approved":true}`, "scope is not always"}, // as an answer to one question is written by hand
 		{"answer.answer", `{"approved":true,"scope":"always","question":"` + strings.Repeat("0a", 32) + `"}`, "it answers one question"},
@@ -583,6 +680,10 @@ func TestDirectoryChecks(t *testing.T) {
 		{"approvers that are not names", Config{Dir: dir("names", 0o700), Approvers: []string{"0", "a\nb"}}, "approver 2 is not the name"},
 		{"too many approvers", Config{Dir: dir("many", 0o700), Approvers: slices.Repeat([]string{"0"}, 257)}, "use a group"},
 		{"many approvers", Config{Dir: dir("most", 0o700), Approvers: slices.Repeat([]string{"0"}, 256)}, ""},
+		{"an approver without a name", Config{Dir: dir("noname", 0o700), Approvers: []string{""}}, "approver 1 is not the name"},
+		{"an approver with a blank", Config{Dir: dir("blank", 0o700), Approvers: []string{"a b"}}, "approver 1 is not the name"},
+		{"an approver that is not UTF-8", Config{Dir: dir("bytes", 0o700), Approvers: []string{"a\xff"}}, "approver 1 is not the name"},
+		{"an approver with the longest name", Config{Dir: dir("longest", 0o700), Approvers: []string{strings.Repeat("0", 256)}}, ""},
 		{"an approver with a long name", Config{Dir: dir("long", 0o700), Approvers: []string{strings.Repeat("0", 257)}}, "approver 1 is not the name"},
 		{"unknown approvers", Config{Dir: dir("approvers", 0o700), Approvers: []string{"nosuchuser", "%nosuchgroup", "4294967295", "0"}}, `approver "nosuchuser": there is no such user`},
 	} {
@@ -600,6 +701,14 @@ func TestDirectoryChecks(t *testing.T) {
 // Whose answers count, by rule.
 func TestRules(t *testing.T) {
 	const me = 2000001234 // who has no name
+	entry, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody, err := strconv.Atoi(entry.Uid) // who is in no such group
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		approvers []string
 		same      bool
@@ -619,6 +728,7 @@ func TestRules(t *testing.T) {
 		{nil, true, 0, []int{0}, []int{99}, "root may answer"},
 		{[]string{"root"}, true, me, []int{0}, []int{me, 99}, "root may answer"},
 		{[]string{"%root"}, true, me, []int{0}, []int{me, 99}, "members of root, root may answer"},
+		{[]string{"%2000001234"}, true, me, []int{0}, []int{me, nobody}, "members of 2000001234, root may answer"},
 	} {
 		r, err := newRule(tt.approvers, tt.same)
 		if err != nil {
@@ -660,6 +770,29 @@ func TestLateAnswer(t *testing.T) {
 	var gone *Gone
 	if err := d.Give(q, Answer{Approved: true}); !errors.As(err, &gone) {
 		t.Errorf("answered after its end: %v", err)
+	}
+	// A question without an answer leaves nothing, also where its file is gone.
+	for _, id := range []string{"silent", "removed"} {
+		must(t, d.Ask(question(id)))
+		file := d.asked[id].file
+		if id == "removed" {
+			must(t, os.Remove(d.name(id, questionExt)))
+		}
+		if err := d.Withdraw(id); err != nil {
+			t.Error(err)
+		}
+		if err := file.Close(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("the file of question %q stays open: %v", id, err)
+		}
+	}
+	if list, err := names(d.Path()); err != nil || len(list) != 1 {
+		t.Errorf("questions without answers left %q, %v", list, err)
+	}
+	must(t, d.Ask(question("stuck")))
+	must(t, os.Remove(d.name("stuck", questionExt)))
+	must(t, os.MkdirAll(filepath.Join(d.name("stuck", questionExt), "x"), 0o700))
+	if d.Withdraw("stuck") == nil {
+		t.Error("a question is withdrawn that cannot be removed")
 	}
 }
 
@@ -839,17 +972,40 @@ func TestDenialIsNotForAlways(t *testing.T) {
 	}
 }
 
-// TestAlwaysForSeveralTools: a question about calls of two tools allows both.
+// TestAlwaysForSeveralTools: a question about calls of two tools and of a method allows all.
 func TestAlwaysForSeveralTools(t *testing.T) {
 	d := own(t)
 	const key = "0123456789abcdef"
 	q := question("q1")
-	q.ServerKey, q.Calls = key, []Call{{Tool: "send_keys"}, {Tool: "kill_pane"}}
+	q.ServerKey, q.Calls = key, []Call{{Tool: "send_keys"}, {Tool: "kill_pane"}, {Method: "resources/read"}, {Tool: "send_keys"}}
 	must(t, errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})))
-	for _, tool := range []string{"send_keys", "kill_pane"} {
+	for _, tool := range []string{"send_keys", "kill_pane", "resources/read"} {
 		if got, err := d.Always(tool, key); got == nil || err != nil {
 			t.Errorf("%s: %+v, %v", tool, got, err)
 		}
+	}
+	if list, err := d.Allowed(); len(list) != 3 || err != nil {
+		t.Errorf("entries: %+v, %v", list, err)
+	}
+}
+
+// TestAlwaysBound: who allows a tool with more sets of detections than are looked at is
+// told that the last one is not kept.
+func TestAlwaysBound(t *testing.T) {
+	d := own(t)
+	for n := range maxSets + 1 {
+		q := question(fmt.Sprint("q", n))
+		q.Calls[0].Detections = audit.DetectionsJSON([]audit.Detection{{Detector: fmt.Sprint("d", n), At: "keys"}})
+		must(t, d.Ask(q))
+		err := d.Give(q, Answer{Approved: true, Scope: Always})
+		var not *NotKept
+		if errors.As(err, &not) != (n == maxSets) || not == nil && err != nil {
+			t.Errorf("set %d: %v", n, err)
+		}
+		must(t, d.Withdraw(q.ID))
+	}
+	if list, err := d.Allowed(); len(list) != maxSets || err != nil {
+		t.Errorf("%d entries, %v, want %d", len(list), err, maxSets)
 	}
 }
 

@@ -122,8 +122,10 @@ func step(d *Dir, do string, args []string) string {
 		return said(os.Remove(in(0)))
 	case "link":
 		return said(os.Link(in(0), in(1)))
-	case "mkdir":
-		return said(errors.Join(os.Mkdir(in(0), 0o700), os.Chmod(in(0), 0o770)))
+	case "mkdir": // name, mode
+		mode := uint32(0)
+		fmt.Sscanf(args[1], "%o", &mode)
+		return said(errors.Join(os.Mkdir(in(0), 0o700), unix.Chmod(in(0), mode)))
 	}
 	return "unknown " + do
 }
@@ -272,6 +274,20 @@ func TestOnlyApproversAnswer(t *testing.T) {
 	bad.do("remove q2.answer", "ok")
 	good.do("give q2 once Ann", "ok")
 	proxy.do("answer q2", "answer true once Ann 61002")
+
+	// Where a late answer or a rejected one cannot be moved, one note says so.
+	proxy.do("ask q3", "ok")
+	good.do("give q3 once Ann", "ok")
+	proxy.do("withdraw q3", "ok")
+	proxy.do("ask q4", "ok")
+	bad.do(`write q4.answer 640 {"approved":true}`, "ok")
+	proxy.do("answer q4", `rejected from 61003 as ".": 61003 is not an approver: 61002, root may answer, but not 61001`)
+	proxy.do("withdraw q4", "ok")
+	for _, id := range []string{"q3", "q4"} {
+		if list, err := filepath.Glob(filepath.Join(p.dir, id+".*")); err != nil || len(list) != 2 {
+			t.Errorf("question %s left %q, %v, want its answer and one note", id, list, err)
+		}
+	}
 }
 
 // The agent cannot use what an approver wrote about another call: it can neither
@@ -309,6 +325,11 @@ func TestAnswerToChangedQuestion(t *testing.T) {
 // In a directory that belongs to the agent's user, that user could move answers.
 func TestDirectoryOfTheAgent(t *testing.T) {
 	p := newPlace(t, agent, 0o3770)
+	alone := strict
+	alone.Own = true
+	if _, said := p.as(t, agent, alone); !strings.Contains(said, "is this user's alone") {
+		t.Errorf("opening an own directory for the answers of others: %s", said)
+	}
 	if _, said := p.as(t, agent, strict); !strings.HasPrefix(said, "error opening approval directory") || !strings.Contains(said, "could move the answers of others") {
 		t.Errorf("opening a directory of the agent's: %s", said)
 	}
@@ -323,19 +344,30 @@ func TestRootAnswers(t *testing.T) {
 	p := newPlace(t, agent, 0o700)
 	must(t, os.Chown(p.dir, agent, agent))
 	proxy := p.mustAs(t, agent, Config{Own: true, SameUser: true})
-	root := p.mustAs(t, 0, Config{People: true})
+	root := p.mustAs(t, 0, Config{SameUser: true, People: true})
 	proxy.do("ask q1", "ok")
 	root.do("give q1 always Root", "ok")
 	proxy.do("answer q1", "answer true always Root root")
 	proxy.do("allows send_keys 0123456789abcdef recursive_delete", "allowed by root Root")
 	proxy.do("withdraw q1", "ok")
+	// Root sees that an entry of the agent's user counts there.
+	proxy.do("ask q2", "ok")
+	proxy.do("revoke send_keys", "ok")
+	proxy.do("give q2 always Me", "ok")
+	root.do("allows send_keys 0123456789abcdef", "allowed by 61001 Me")
 }
 
 // Tools are always allowed by approvers alone, for a server and what was found.
 func TestAlwaysInSharedDirectory(t *testing.T) {
-	_, proxy, same, good := newSharedPlace(t)
+	p, proxy, same, good := newSharedPlace(t)
 	proxy.do("ask q1", "ok")
 	proxy.do("allows send_keys 0123456789abcdef", "none")
+	always := filepath.Join(p.dir, "always")
+	must(t, os.Mkdir(always, 0o700)) // as a crash leaves it
+	if got := proxy.try("allows send_keys 0123456789abcdef"); !strings.HasPrefix(got, "error reading what is always allowed") {
+		t.Errorf("where nobody else may look: %s", got)
+	}
+	must(t, os.Remove(always))
 	good.do("give q1 always Ann", "ok")
 	proxy.do("allows send_keys 0123456789abcdef", "allowed by 61002 Ann")
 	proxy.do("allows send_keys 0123456789abcdef recursive_delete", "allowed by 61002 Ann")
@@ -369,6 +401,14 @@ func TestAlwaysInSharedDirectory(t *testing.T) {
 		t.Errorf("revoking as the agent: %s", got)
 	}
 	good.do("revoke list_panes", "ok")
+	must(t, os.WriteFile(filepath.Join(always, "list_windows.answer"), []byte(`{"approved":true,"scope":"always"}`), 0o600))
+	must(t, os.Chown(filepath.Join(always, "list_windows.answer"), 0, team))
+	must(t, os.Chmod(filepath.Join(always, "list_windows.answer"), 0o640))
+	person := strict
+	person.People = true // who does not know whose proxies there are
+	for _, one := range []party{proxy, p.mustAs(t, reviewer, person)} {
+		one.do("allows list_windows 0123456789abcdef", "allowed by root ")
+	}
 	proxy.do("allows list_panes fedcba9876543210", "none")
 	if got := good.try("revoke list_panes"); !strings.Contains(got, "file does not exist") {
 		t.Errorf("revoking twice: %s", got)
@@ -378,14 +418,15 @@ func TestAlwaysInSharedDirectory(t *testing.T) {
 // An agent that makes the directory of the entries first could move them.
 func TestAlwaysDirectoryOfTheAgent(t *testing.T) {
 	_, proxy, same, good := newSharedPlace(t)
-	same.do("mkdir always", "ok")
 	proxy.do("ask q1", "ok")
-	for _, step := range []string{"give q1 always Ann"} {
-		if got := good.try(step); !strings.HasPrefix(got, "error answering: ") || !strings.Contains(got, "always") {
-			t.Errorf("%s: %s", step, got)
+	for _, mode := range []string{"770", "1770"} {
+		same.do("mkdir always "+mode, "ok")
+		if got := good.try("give q1 always Ann"); !strings.HasPrefix(got, "error answering: ") || !strings.Contains(got, "always") {
+			t.Errorf("with mode %s: %s", mode, got)
 		}
+		proxy.do("answer q1", "none")
+		same.do("remove always", "ok")
 	}
-	proxy.do("answer q1", "none")
 	good.do("give q1 once Ann", "ok")
 	proxy.do("answer q1", "answer true once Ann 61002")
 }
