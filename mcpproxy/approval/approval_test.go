@@ -45,8 +45,25 @@ func TestAskAndAnswer(t *testing.T) {
 	if err != nil || a == nil || !a.Approved || a.Scope != Session || a.By != "Ann" || a.User == "" {
 		t.Errorf("answer: %+v, %v", a, err)
 	}
+	waits := func(digest string) (bool, error) {
+		q := list[0]
+		q.Digest = digest
+		return d.Waits(&q)
+	}
+	if is, err := waits(list[0].Digest); !is || err != nil {
+		t.Errorf("it waits: %t, %v", is, err)
+	}
+	if is, err := waits("of another text"); is || err != nil {
+		t.Errorf("a question that was changed waits: %t, %v", is, err)
+	}
 	if err := d.Withdraw("q1"); err != nil {
 		t.Error(err)
+	}
+	if is, err := waits(list[0].Digest); is || err != nil {
+		t.Errorf("after its end it waits: %t, %v", is, err)
+	}
+	if n := len(d.asked) + len(d.taken) + len(d.doubts); n != 0 {
+		t.Errorf("%d things are remembered of questions that are over", n)
 	}
 	var gone *Gone
 	if err := d.Give(&list[0], Answer{Approved: true}); !errors.As(err, &gone) {
@@ -61,5 +78,16 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOwnDirectory: nobody else reaches an own directory, so that the mode of an answer in it,
+// as a lax umask makes it, says nothing.
+func TestOwnDirectory(t *testing.T) {
+	d := own(t)
+	must(t, d.Ask(question("q1")))
+	put(t, d, "q1.answer", yes, 0o666)
+	if a, err := d.Answer("q1"); a == nil || err != nil {
+		t.Errorf("answer: %+v, %v", a, err)
 	}
 }

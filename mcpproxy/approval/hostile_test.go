@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -698,6 +699,21 @@ func TestDirectoryChecks(t *testing.T) {
 	}
 }
 
+// TestDirectoriesOfOthers: an own directory is this user's, and root's may be for the answers of
+// others, also where root runs the agent.
+func TestDirectoriesOfOthers(t *testing.T) {
+	dev.Superuser(t)
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	if _, err := Open(Config{Dir: dir, Approvers: []string{"99"}}); err != nil {
+		t.Errorf("root's for another user: %v", err)
+	}
+	must(t, os.Chown(dir, 99, -1))
+	if _, err := Open(Config{Dir: dir, Own: true, Approvers: []string{"99"}}); err == nil || !strings.Contains(err.Error(), "it belongs to") {
+		t.Errorf("an own directory of another user: %v", err)
+	}
+}
+
 // Whose answers count, by rule.
 func TestRules(t *testing.T) {
 	const me = 2000001234 // who has no name
@@ -978,13 +994,15 @@ func TestAlwaysForSeveralTools(t *testing.T) {
 	const key = "0123456789abcdef"
 	q := question("q1")
 	q.ServerKey, q.Calls = key, []Call{{Tool: "send_keys"}, {Tool: "kill_pane"}, {Method: "resources/read"}, {Tool: "send_keys"}}
+	must(t, os.Mkdir(d.alwaysDir(), 0o700))
+	put(t, d, "always/kill_pane.answer", `{"approved":true,"scope":"always"}`, 0o600) // by hand, and it may be revoked alone
 	must(t, errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})))
 	for _, tool := range []string{"send_keys", "kill_pane", "resources/read"} {
 		if got, err := d.Always(tool, key); got == nil || err != nil {
 			t.Errorf("%s: %+v, %v", tool, got, err)
 		}
 	}
-	if list, err := d.Allowed(); len(list) != 3 || err != nil {
+	if list, err := d.Allowed(); len(list) != 4 || err != nil {
 		t.Errorf("entries: %+v, %v", list, err)
 	}
 }

@@ -67,6 +67,7 @@ func TestAbandoned(t *testing.T) {
 		if want := q.ID == "killed"; q.Abandoned != want {
 			t.Errorf("question %q is abandoned: %t, want %t", q.ID, q.Abandoned, want)
 		}
+		q.Abandoned = !q.Abandoned // Waits says what holds now
 		waits, err := people.Waits(q)
 		if want := q.ID == "killed"; !waits || err != nil || q.Abandoned != want {
 			t.Errorf("question %q waits: %t, %v, and is abandoned: %t", q.ID, waits, err, q.Abandoned)
