@@ -252,13 +252,26 @@ func (s *Session) Sign(lines ...[]byte) []byte {
 
 // Short returns the session with a short record in place of that one, which Kafka refused,
 // signed with a host's key.
-func (s *Session) Short(seq int, by *Host) *Session {
+func (s *Session) Short(seq int, by *Host) *Session { return s.short(seq, by, func(*audit.Record) {}) }
+
+// ForgedShort is Short by somebody who has no key of the session's host, and whose record
+// names an own one as session_start does.
+func (s *Session) ForgedShort(seq int, by *Host) *Session {
+	start, err := audit.Parse(bytes.Clone(s.forge(by).Lines[0]))
+	if err != nil {
+		panic(err)
+	}
+	return s.short(seq, by, func(r *audit.Record) { r.Kind, r.Evidence = start.Kind, start.Evidence })
+}
+
+func (s *Session) short(seq int, by *Host, change func(*audit.Record)) *Session {
 	c := s.Clone()
 	r, err := audit.Parse(bytes.Clone(s.Lines[seq]))
 	if err != nil {
 		panic(err)
 	}
 	r.Args, r.Proxy, r.Anomalies = "", "", []string{"undeliverable"}
+	change(&r)
 	if err := evidence.SignStandIn(&r, evidence.Leaf(s.Lines[seq]), by.signer); err != nil {
 		panic(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
@@ -226,6 +227,19 @@ func TestDetails(t *testing.T) {
 			return slices.Insert(r, 14, verify.Row{Line: []byte("x")})
 		},
 			want: "tampered 28/28 exit 1; inserted 14-14: a line that is no record is inserted before seq 14"},
+		{name: "a line that is no record at the end", session: s, change: func(r []verify.Row) []verify.Row {
+			return append(r, verify.Row{Line: []byte("x")})
+		},
+			want: "tampered 28/28 exit 1; inserted 28-28: a line that is no record is inserted before seq 28"},
+		{name: "a line that is no record at the end of a running session", session: running, change: func(r []verify.Row) []verify.Row {
+			return append(r, verify.Row{Line: []byte("x")})
+		},
+			want: "tampered 23/32 exit 1; edited 31-31: seq 31 edited after checkpoint 22"},
+		{name: "a line that is no record in place of two", session: s, change: func(r []verify.Row) []verify.Row {
+			r[14] = verify.Row{Line: []byte("x")}
+			return slices.Delete(r, 15, 16)
+		},
+			want: "tampered 12/27 exit 1; edited 14-14: seq 14 edited between checkpoints 11 and 22; deleted 15-15: seq 15 deleted between checkpoints 11 and 22"},
 		{name: "a line without a number", session: s, change: func(r []verify.Row) []verify.Row {
 			return slices.Insert(r, 14, verify.Row{Line: sealed(bytes.Replace(r[14].Line, []byte(`"seq":14,`), nil, 1))})
 		},
@@ -236,6 +250,12 @@ func TestDetails(t *testing.T) {
 			want: "tampered 28/28 exit 1; inserted 14-14: a line that is no record is inserted before seq 14: pipe_pane, 2026-11-20 09:01:01"},
 		{name: "its end is missing", session: s, change: func(r []verify.Row) []verify.Row { return r[:len(r)-1] },
 			want: "tampered 23/27 exit 1; truncated 27-27: seq 27 truncated: the checkpoint after session_end is missing"},
+		{name: "its end is missing, an hour later", cfg: verify.Config{Now: began.Add(time.Hour)}, session: s, change: func(r []verify.Row) []verify.Row { return r[:len(r)-1] },
+			want: "tampered 23/27 exit 1; truncated 27-27: seq 27 truncated: the checkpoint after session_end is missing"},
+		{name: "its end is missing, by a clock that is an hour behind", cfg: verify.Config{Now: began.Add(-time.Hour)}, session: s, change: func(r []verify.Row) []verify.Row { return r[:len(r)-1] },
+			want: "tampered 23/27 exit 1; truncated 27-27: seq 27 truncated: the checkpoint after session_end is missing"},
+		{name: "its end is missing, and recovery will write it", about: verify.About{Dead: true}, session: s, change: func(r []verify.Row) []verify.Row { return r[:len(r)-1] },
+			want: "incomplete 23/27 exit 2: its process ended and recovery has not signed its end, verified through 23 of 27"},
 		{name: "cut after a checkpoint", session: s, change: func(r []verify.Row) []verify.Row { return r[:12] },
 			want: "incomplete 12/12 exit 0: running, verified through 12 of 12"},
 		{name: "cut after a checkpoint, and no process writes it", session: s, about: verify.About{Dead: true}, change: func(r []verify.Row) []verify.Row { return r[:12] },
@@ -348,6 +368,16 @@ func TestDetails(t *testing.T) {
 			return slices.Delete(r, 13, 14)
 		},
 			want: "tampered 12/27 exit 1; deleted 13-13: seq 13 deleted between checkpoints 11 and 22; edited 14-14: seq 14 edited between checkpoints 11 and 22"},
+		{name: "a row that is no record with a later number, and the next one is deleted", session: s, change: func(r []verify.Row) []verify.Row {
+			r[14] = verify.Row{Line: []byte("x"), Seq: 20, HasSeq: true}
+			return slices.Delete(r, 15, 16)
+		},
+			want: "tampered 12/27 exit 1; edited 14-14: seq 14 edited between checkpoints 11 and 22; deleted 15-15: seq 15 deleted between checkpoints 11 and 22"},
+		{name: "two rows that are no records, in the other order", session: s, change: func(r []verify.Row) []verify.Row {
+			r[14], r[15] = verify.Row{Line: []byte("x"), Seq: 15, HasSeq: true}, verify.Row{Line: []byte("x"), Seq: 14, HasSeq: true}
+			return r
+		},
+			want: "tampered 12/28 exit 1; edited 14-14: seq 14 edited between checkpoints 11 and 22; edited 15-15: seq 15 edited between checkpoints 11 and 22"},
 		{name: "a checkpoint's evidence is none", session: s, change: func(r []verify.Row) []verify.Row {
 			r[11].Line = sealed(regexp.MustCompile(`"checkpoint":"[^"]*"`).ReplaceAll(r[11].Line, []byte(`"checkpoint":"x"`)))
 			return r

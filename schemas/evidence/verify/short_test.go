@@ -41,6 +41,7 @@ func TestShortRecords(t *testing.T) {
 		{name: "of what recovery wrote", session: died.Short(len(died.Lines)-1, h), state: verify.Incomplete,
 			note: "seq 29: Kafka refused the whole record, and its host signed the short one in its place"},
 		{name: "by another key", session: s.Short(7, other), state: verify.Tampered},
+		{name: "by a key that it brings", session: s.ForgedShort(7, other), state: verify.Tampered},
 		{name: "of session_start, by another key", session: s.Short(0, other), state: verify.Tampered},
 		{name: "the whole one behind it", session: s.Short(7, h), rows: after(s, 8, 7), state: verify.OK},
 		{name: "the whole one before it", session: s.Short(7, h), rows: after(s, 7, 7), state: verify.OK},
