@@ -305,6 +305,8 @@ func TestDetails(t *testing.T) {
 			want: "incomplete 12/20 exit 0: records are on their way, verified through 12 of 20"},
 		{name: "a checkpoint from elsewhere covers what may be on its way", cfg: from(running.Checkpoints()[1]), about: verify.About{Arriving: true}, session: running, change: func(r []verify.Row) []verify.Row { return r[:20] },
 			want: "incomplete 12/20 exit 2: records are on their way, verified through 12 of 20"},
+		{name: "a checkpoint from elsewhere covers one of two that may be on their way", cfg: from(s.Checkpoints()[1]), about: verify.About{Arriving: true}, session: s, change: func(r []verify.Row) []verify.Row { return slices.Delete(slices.Delete(r, 24, 25), 14, 15) },
+			want: "incomplete 12/26 exit 2: records are on their way, verified through 12 of 26"},
 		{name: "it is old, and what is cut off may be on its way", cfg: from(running.Checkpoints()[1]), about: verify.About{Arriving: true, Late: true}, session: running, change: func(r []verify.Row) []verify.Row { return r[:20] },
 			want: "tampered 12/20 exit 1; truncated 20-21: seq 20 to 21 truncated: the checkpoint from a mail has size 22"},
 		{name: "it is old, and one may be on its way", about: verify.About{Arriving: true, Late: true}, session: s, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 14, 15) },
