@@ -145,6 +145,28 @@ func TestCancelOfTwo(t *testing.T) {
 	}
 }
 
+// TestCancelOfAnother cancels one of two waiting calls whose ids are texts: the other one goes
+// on waiting, and can be approved.
+func TestCancelOfAnother(t *testing.T) {
+	p, a := asking(t, "cat")
+	named := func(id string) string { return strings.Replace(kill(1), `"id":1`, `"id":"`+id+`"`, 1) }
+	p.send(named("a") + named("b"))
+	first := p.question(a.Files, 1)
+	p.question(a.Files, 2)
+	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}` + "\n")
+	p.withdrawn(a.Files, first)
+	p.answer(a.Files, `2 {"approved":true}`)
+	if line := p.line(); line != named("b") {
+		t.Errorf("the client got %s, want the approved call from the server", line)
+	}
+	records := p.wait()
+	for n, want := range map[uint64]string{1: "cancelled", 2: "approved"} {
+		if _, one := approvalOf(t, records, n); one.Outcome != want {
+			t.Errorf("call %d has approval %+v, want %s", n, one, want)
+		}
+	}
+}
+
 // TestAlways approves a tool for good, and takes that back, while the proxy runs:
 // both are recorded.
 func TestAlways(t *testing.T) {
@@ -390,7 +412,7 @@ func TestLargeCallsWait(t *testing.T) {
 		t.Skip("the same goroutines as TestManyWait")
 	}
 	const size, most = 1 << 20, 64 << 20
-	p, _ := asking(t, "cat")
+	p, a := asking(t, "cat")
 	text := strings.Repeat("x", size)
 	refused := 0
 	for id := range 70 {
@@ -408,6 +430,11 @@ func TestLargeCallsWait(t *testing.T) {
 	if want := 70 - most/size + 1; refused != want {
 		t.Errorf("%d of 70 calls were refused, want %d: each has some bytes more than 1 MiB", refused, want)
 	}
+	// A call that waits no more leaves room for another one.
+	p.answer(a.Files, `1 {"approved":false}`)
+	p.line()
+	p.send(strings.Replace(kill(70), "work", text, 1))
+	p.question(a.Files, 71)
 	waited := 0
 	for _, r := range p.wait() {
 		if a, err := audit.ParseApproval(r.Approval); err == nil && a.Outcome == "cancelled" {

@@ -332,6 +332,16 @@ func (s *Session) Forged() *Session {
 // another key of the session.
 func (s *Session) ForgedBy(by *Host) *Session { return s.forge(by) }
 
+// ForgedShort is Short by somebody who has no key of the session's host, and whose record
+// names an own one as session_start does.
+func (s *Session) ForgedShort(seq int, by *Host) *Session {
+	start, err := audit.Parse(bytes.Clone(s.forge(by).Lines[0]))
+	if err != nil {
+		panic(err)
+	}
+	return s.short(seq, by, func(r *audit.Record) { r.Kind, r.Evidence = start.Kind, start.Evidence })
+}
+
 // forge writes the session again, by a host.
 func (s *Session) forge(by *Host) *Session {
 	f := &Session{ID: s.ID, Host: by}

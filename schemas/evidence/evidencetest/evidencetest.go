@@ -254,16 +254,7 @@ func (s *Session) Sign(lines ...[]byte) []byte {
 // signed with a host's key.
 func (s *Session) Short(seq int, by *Host) *Session { return s.short(seq, by, func(*audit.Record) {}) }
 
-// ForgedShort is Short by somebody who has no key of the session's host, and whose record
-// names an own one as session_start does.
-func (s *Session) ForgedShort(seq int, by *Host) *Session {
-	start, err := audit.Parse(bytes.Clone(s.forge(by).Lines[0]))
-	if err != nil {
-		panic(err)
-	}
-	return s.short(seq, by, func(r *audit.Record) { r.Kind, r.Evidence = start.Kind, start.Evidence })
-}
-
+// short is Short of a record that is changed.
 func (s *Session) short(seq int, by *Host, change func(*audit.Record)) *Session {
 	c := s.Clone()
 	r, err := audit.Parse(bytes.Clone(s.Lines[seq]))
