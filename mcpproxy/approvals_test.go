@@ -248,10 +248,42 @@ func TestAlwaysHoldsForNoMore(t *testing.T) {
 			if tt.holds {
 				want = "approved"
 			}
-			if _, one := approvalOf(t, p.wait(), 1); one.Outcome != want {
-				t.Errorf("approval %+v, want %s", one, want)
+			if _, one := approvalOf(t, p.wait(), 1); one.Outcome != want || tt.holds && (one.By == "" || one.By != one.User) {
+				t.Errorf("approval %+v, want %s by the owner of the entry", one, want)
 			}
 		})
+	}
+}
+
+// TestAlwaysHoldsForItsCallOfABatch has a lasting approval for one call of a batch: the other one
+// needs its own, wherever it stands.
+func TestAlwaysHoldsForItsCallOfABatch(t *testing.T) {
+	allowed := strings.TrimSpace(strings.Replace(kill(2), "kill_session", "kill_server", 1))
+	for _, batch := range []string{strings.TrimSpace(kill(1)) + "," + allowed, allowed + "," + strings.TrimSpace(kill(1))} {
+		a := testFiles(t, nil)
+		dir := filepath.Join(a.Files.Path(), "always")
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "kill_server.answer"), []byte(`{"approved":true,"scope":"always"}`), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, "cat", func(c *mcpproxy.Config) {
+			c.Gate = testGate(t, strings.Replace(asksAboutKills, `"kill_session":`, `"kill_server":{"action":"require_approval"},"kill_session":`, 1))
+			c.Approval = a
+		})
+		p.send(allowed + "\n")
+		if line := p.line(); line != allowed+"\n" {
+			t.Errorf("the client got %s, want the allowed call", line)
+		}
+		p.send("[" + batch + "]\n")
+		records := p.wait()
+		for n := uint64(2); n <= 3; n++ {
+			if r, one := approvalOf(t, records, n); r.Forwarded || one.Outcome != "cancelled" {
+				t.Errorf("%s: call %d was forwarded: %t, approval %+v, want cancelled", batch, n, r.Forwarded, one)
+			}
+		}
 	}
 }
 

@@ -53,6 +53,42 @@ func TestPanicInAssessment(t *testing.T) {
 	}
 }
 
+// TestAnswerToTheProxyStandsAlone refuses an answer to a question of the proxy that has company on
+// its line: another reader could take it for something else.
+func TestAnswerToTheProxyStandsAlone(t *testing.T) {
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := risk.New(risk.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Load([]byte(`{"version":"1","default":"allow"}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(), Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
+	one := []wire.Message{{}}
+	for _, tt := range []struct {
+		name    string
+		frame   wire.Frame
+		midLine bool
+		want    string
+	}{
+		{"alone", wire.Frame{Messages: one}, false, ""},
+		{"in a batch", wire.Frame{Messages: []wire.Message{{}, {}}}, false, audit.ErrAmbiguousRequest},
+		{"inside a line", wire.Frame{Messages: one, Inside: true}, false, audit.ErrAmbiguousRequest},
+		{"behind another frame", wire.Frame{Messages: one}, true, audit.ErrAmbiguousRequest},
+	} {
+		items := []item{{ours: []byte(`"auditproxy-1"`)}}
+		c.decide(&tt.frame, items, tt.midLine, false, time.Now())
+		if items[0].refused != tt.want {
+			t.Errorf("%s: refused as %q, want %q", tt.name, items[0].refused, tt.want)
+		}
+	}
+}
+
 // TestAmbiguousBehindCut has a name twice where the summary of the arguments is cut: the
 // policy reads the last value, and a server could read the first.
 func TestAmbiguousBehindCut(t *testing.T) {
