@@ -270,7 +270,8 @@ func TestAlwaysHoldsForItsCallOfABatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := start(t, "cat", func(c *mcpproxy.Config) {
-			c.Gate = testGate(t, strings.Replace(asksAboutKills, `"kill_session":`, `"kill_server":{"action":"require_approval"},"kill_session":`, 1))
+			const both = `"kill_server":{"action":"require_approval"},"kill_session":`
+			c.Gate = testGate(t, strings.Replace(asksAboutKills, `"kill_session":`, both, 1))
 			c.Approval = a
 		})
 		p.send(allowed + "\n")

@@ -68,7 +68,8 @@ func TestAnswerToTheProxyStandsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(), Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
+	c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(),
+		Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
 	one := []wire.Message{{}}
 	for _, tt := range []struct {
 		name    string

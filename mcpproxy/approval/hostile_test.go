@@ -709,7 +709,8 @@ func TestDirectoriesOfOthers(t *testing.T) {
 		t.Errorf("root's for another user: %v", err)
 	}
 	must(t, os.Chown(dir, 99, -1))
-	if _, err := Open(Config{Dir: dir, Own: true, Approvers: []string{"99"}}); err == nil || !strings.Contains(err.Error(), "it belongs to") {
+	_, err := Open(Config{Dir: dir, Own: true, Approvers: []string{"99"}})
+	if err == nil || !strings.Contains(err.Error(), "it belongs to") {
 		t.Errorf("an own directory of another user: %v", err)
 	}
 }
@@ -993,9 +994,11 @@ func TestAlwaysForSeveralTools(t *testing.T) {
 	d := own(t)
 	const key = "0123456789abcdef"
 	q := question("q1")
-	q.ServerKey, q.Calls = key, []Call{{Tool: "send_keys"}, {Tool: "kill_pane"}, {Method: "resources/read"}, {Tool: "send_keys"}}
+	q.ServerKey = key
+	q.Calls = []Call{{Tool: "send_keys"}, {Tool: "kill_pane"}, {Method: "resources/read"}, {Tool: "send_keys"}}
 	must(t, os.Mkdir(d.alwaysDir(), 0o700))
-	put(t, d, "always/kill_pane.answer", `{"approved":true,"scope":"always"}`, 0o600) // by hand, and it may be revoked alone
+	// By hand, and it may be revoked alone.
+	put(t, d, "always/kill_pane.answer", `{"approved":true,"scope":"always"}`, 0o600)
 	must(t, errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})))
 	for _, tool := range []string{"send_keys", "kill_pane", "resources/read"} {
 		if got, err := d.Always(tool, key); got == nil || err != nil {

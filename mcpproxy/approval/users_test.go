@@ -364,7 +364,8 @@ func TestAlwaysInSharedDirectory(t *testing.T) {
 	proxy.do("allows send_keys 0123456789abcdef", "none")
 	always := filepath.Join(p.dir, "always")
 	must(t, os.Mkdir(always, 0o700)) // as a crash leaves it
-	if got := proxy.try("allows send_keys 0123456789abcdef"); !strings.HasPrefix(got, "error reading what is always allowed") {
+	got := proxy.try("allows send_keys 0123456789abcdef")
+	if !strings.HasPrefix(got, "error reading what is always allowed") {
 		t.Errorf("where nobody else may look: %s", got)
 	}
 	must(t, os.Remove(always))
@@ -421,7 +422,8 @@ func TestAlwaysDirectoryOfTheAgent(t *testing.T) {
 	proxy.do("ask q1", "ok")
 	for _, mode := range []string{"770", "1770"} {
 		same.do("mkdir always "+mode, "ok")
-		if got := good.try("give q1 always Ann"); !strings.HasPrefix(got, "error answering: ") || !strings.Contains(got, "always") {
+		got := good.try("give q1 always Ann")
+		if !strings.HasPrefix(got, "error answering: ") || !strings.Contains(got, "always") {
 			t.Errorf("with mode %s: %s", mode, got)
 		}
 		proxy.do("answer q1", "none")

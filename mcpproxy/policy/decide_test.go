@@ -736,7 +736,8 @@ func TestCountersBeforeArguments(t *testing.T) {
 	}
 	d := make([]policy.Decision, 1)
 	failed := broken{policy.ErrBusy}
-	if err := p.Decide([]policy.Call{{Tool: "b", Arguments: []byte(`{"go":true}`)}}, time.Unix(0, 0), failed, d); err == nil || d[0].Action != policy.Deny || d[0].Rule != "(counter)" {
+	err := p.Decide([]policy.Call{{Tool: "b", Arguments: []byte(`{"go":true}`)}}, time.Unix(0, 0), failed, d)
+	if err == nil || d[0].Action != policy.Deny || d[0].Rule != "(counter)" {
 		t.Errorf("without counters: %+v, %v", d[0], err)
 	}
 }
@@ -760,7 +761,8 @@ func TestNearestLimit(t *testing.T) {
 		{"b", policy.Deny, "spend", 0, 1}, // it is as near as the one before
 	} {
 		d := make([]policy.Decision, 1)
-		if err := p.Decide([]policy.Call{{Tool: c.tool, Arguments: []byte(`{"n":2}`)}}, time.Unix(0, 0), &counters, d); err != nil {
+		call := policy.Call{Tool: c.tool, Arguments: []byte(`{"n":2}`)}
+		if err := p.Decide([]policy.Call{call}, time.Unix(0, 0), &counters, d); err != nil {
 			t.Fatal(err)
 		}
 		if got := d[0]; got.Action != c.action || got.Rule != c.rule || got.Count != c.count || got.Max != c.most {
