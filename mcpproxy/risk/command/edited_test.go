@@ -29,7 +29,30 @@ func TestEdited(t *testing.T) {
 		"xdotool type --delay 5 'rm -rf /srv'":                true,
 		"tmux send-keys r Right m Space -rf Space /srv Enter": true,
 		"tmux send-keys m ' -rf /srv' Home r Enter":           true,
+		"ls\x0frm -rf /srv\r":                                 true,
+		"rm -rf /srv \x16\x15\r":                              true,
+		"\x1b[200~rm -rf /srv \x15\x1b[201~\r":                true,
+		"mr\x14 -rf /srv\r":                                   true,
+		"mr\x02\x14 -rf /srv\r":                               true,
+		"echo rm -rf /srv\x01\x1bd\r":                         true,
+		"r -rf /srv\x1bb\x1bb\x02\x02\x02m\r":                 false,
+		"x-rf /srv\x1bb\x1bb\x1bb\x04rm \r":                   true,
+		"#rm -rf /srv\r\x10\x01\x04\r":                        true,
+		"#rm -rf /srv\rls\r\x1b[A\x1bOA\x1b[H\x04\r":          true,
+		"#rm -rf /srv\rls\r\x10\x10\x0e\x01\x04\r":            false,
+		"rm -rf /srv \x17\x17\x17\x19\r":                      true,
+		"rm \x0c-rf\x13\x11\x1e /srv\r":                       true,
+		"sleep 9\x1arm -rf /srv\r":                            true,
+		"iHello\x1b:!rm -rf /srv\r":                           true,
+		"rm \x1b:-rf /srv\r":                                  true,
+		"r  \x1b\\m -rf /srv\r":                               true,
+		"tmux send-keys 'ls' C-o 'rm -rf /srv' Enter":         true,
+		"tmux send-keys 'ls' ^M 'rm -rf /srv' ^M":             true,
+		"tmux send-keys 'echo rm -rf /srv' C-a M-d Enter":     true,
+		"tmux send-keys 0x72 0x6d Space -rf Space /srv Enter": true,
 		"screen -S x -X stuff 'rn^Hm'":                        false,
+		"rm -rf /srv\x01echo \x01\x0b\x19\r":                  false,
+		"make test\r\x10\r":                                   false,
 		"\x1b:wq\r":                                           false,
 		"\x1bdd":                                              false,
 		"\x1b[A\r":                                            false,
@@ -39,6 +62,39 @@ func TestEdited(t *testing.T) {
 	} {
 		if got := does(d, text)&detector.RecursiveDelete != 0; got != want {
 			t.Errorf("%q: recursive_delete is %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestUnsure checks texts with keys whose effect is not followed.
+func TestUnsure(t *testing.T) {
+	d := New(nil)
+	for text, want := range map[string]bool{
+		"rm -rf /srv\x15\x1f\r":                   true,
+		"RM -RF /SRV\x1bb\x1bb\x1bl\r":            true,
+		"echo rm -rf /srv\x1b0dw\r":               true,
+		"echo \x18\x7frm -rf /srv\r":              true,
+		"rm -rf /srv\x15ls\x15\x19\x1by\r":        true,
+		"\x12git push\r":                          true,
+		"x\x1a rm\r":                              true,
+		"rm\x1b[1;5D\r":                           true,
+		"\x1b:wq\r":                               false,
+		"\x1bdd":                                  false,
+		"ihello\x1b:wq\r":                         false,
+		"\x12make\r":                              false,
+		"\x18\x05":                                false,
+		"q\x1b\r":                                 false,
+		"\x1b[A\r":                                false,
+		"cd a\x1b\x7fls\r":                        false,
+		"\x1b[200~ls -la\n\x1b[201~\r":            false,
+		"\x0cls -la\r":                            false,
+		"\x1agit status\r":                        false,
+		"tmux send-keys -t %1 Escape :wq Enter":   false,
+		"tmux send-keys -t %1 Up Enter":           false,
+		"tmux send-keys -t %1 F5 PageUp BTab C-x": false,
+	} {
+		if got := does(d, text)&detector.Opaque != 0; got != want {
+			t.Errorf("%q: opaque is %v, want %v", text, got, want)
 		}
 	}
 }

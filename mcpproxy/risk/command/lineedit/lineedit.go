@@ -3,7 +3,9 @@
 package lineedit
 
 import (
+	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,115 +14,269 @@ import (
 const maxLine = 64 << 10
 
 // Edit returns what a line editor makes of a text: without NUL, a carriage return as the
-// end of a line, and with the effect of keys that move, erase and bring back. The cost is
-// the bytes that these moved; Edit stops once that exceeds the limit.
-func Edit(text string, limit int) (edited string, moved int) {
+// end of a line, and with the effect of keys that move, erase and bring back. It has the
+// keys of Emacs, as shells do. The cost is the bytes that these moved; Edit stops once that
+// exceeds the limit. If there is a key whose effect is not followed, unsure is the text
+// without any.
+func Edit(text string, limit int) (edited string, moved int, unsure string) {
 	if strings.IndexFunc(text, isEditing) < 0 {
-		return text, 0
+		return text, 0, ""
 	}
-	e := lineEditor{left: make([]byte, 0, len(text))}
+	e := lineEditor{left: make([]byte, 0, len(text)), colon: -1}
 	for i := 0; i < len(text) && e.moved <= limit; i++ {
-		switch c := text[i]; c {
-		case '\r', 0x03, '\n':
-			if c == '\n' || i+1 == len(text) || text[i+1] != '\n' {
-				e.end()
-				e.left = append(e.left, '\n')
-				e.start = len(e.left)
+		c := text[i]
+		switch {
+		case c == '\r' || c == '\n' || c == 0x03 || c == 0x0f: // the last is operate-and-get-next
+			if c != '\r' || i+1 == len(text) || text[i+1] != '\n' {
+				e.accept()
 			}
-		case 0x1b:
-			n, key := escape(text[i+1:])
-			e.key(key)
-			i += n
+		case e.pasting && !strings.HasPrefix(text[i:], endPaste):
+			e.unsure = e.unsure || isEditing(rune(c)) // it is inserted, unless the shell knows no such pastes
+			e.insert(c)
+		case c == 0x1b:
+			i += e.escape(text[i+1:])
+		case c == 0x16 && i+1 < len(text): // quoted-insert
+			i++
+			e.insert(text[i])
 		default:
 			e.key(c)
 		}
 	}
 	e.end()
-	return string(e.left), e.moved
+	if e.ex(); !e.unsure {
+		e.typed = nil
+	}
+	return string(e.left), e.moved, string(e.typed)
 }
+
+// What a terminal sends around a text that is pasted, from its ESC on and behind it.
+const (
+	endPaste   = "\x1b[201~"
+	startPaste = "[200~"
+)
 
 // isEditing reports whether a character is not one that the line editor inserts.
 func isEditing(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
 
 // AppendKey appends what a terminal gets for a key, by its name in tmux (key-string.c),
-// and reports whether it is the name of one. Keys that change no line have nothing.
+// and reports whether it is the name of one.
 func AppendKey(dst []byte, name string) (typed []byte, ok bool) {
-	if len(name) > len("kpenter") {
+	const longest = 16
+	if len(name) > longest {
 		return dst, false
 	}
-	switch strings.ToLower(name) {
-	case "enter", "c-m", "c-j", "kpenter":
-		return append(dst, '\n'), true
-	case "space":
-		return append(dst, ' '), true
-	case "tab", "c-i":
-		return append(dst, '\t'), true
-	case "bspace", "c-h":
-		return append(dst, '\b'), true
-	case "home":
-		return append(dst, 0x01), true
-	case "left":
-		return append(dst, 0x02), true
-	case "dc", "delete":
-		return append(dst, 0x04), true
-	case "end":
-		return append(dst, 0x05), true
-	case "right":
-		return append(dst, 0x06), true
-	case "escape", "up", "down", "ic", "insert", "c-z", "c-l", "c-p", "c-n", "c-r":
-		return dst, true
-	case "c-a", "c-b", "c-c", "c-d", "c-e", "c-f", "c-k", "c-u", "c-w", "c-y":
-		return append(dst, name[2]&0x1f), true
+	rest, control, meta := name, false, false
+	for len(rest) > 2 && rest[1] == '-' || len(rest) == 2 && rest[0] == '^' {
+		switch prefix := rest[0] | 0x20; {
+		case rest[0] == '^':
+			control, rest = true, rest[1:]
+			continue
+		case prefix == 'c':
+			control = true
+		case prefix == 'm':
+			meta = true
+		case prefix != 's':
+			return dst, false
+		}
+		rest = rest[2:]
 	}
-	return dst, false
+	key := keyNamed(rest)
+	if n, err := strconv.ParseUint(strings.TrimPrefix(rest, "0x"), 16, 21); err == nil && strings.HasPrefix(rest, "0x") {
+		key = string(rune(n))
+	}
+	switch {
+	case key == "" && (rest == name || utf8.RuneCountInString(rest) != 1):
+		return dst, false
+	case key == "":
+		key = rest
+	}
+	if meta {
+		dst = append(dst, 0x1b)
+	}
+	switch {
+	case !control || len(key) != 1:
+		dst = append(dst, key...)
+	case key == "?":
+		dst = append(dst, 0x7f)
+	case key[0]&0x1f == '\r' || key[0]&0x1f == '\n':
+		dst = append(dst, '\n')
+	default:
+		dst = append(dst, key[0]&0x1f)
+	}
+	return dst, true
 }
 
-// escape reads an escape sequence, without its ESC. It returns the length of the sequence
-// and its key, 0 for a key that edits nothing.
-func escape(s string) (n int, key byte) {
-	if s == "" {
-		return 0, 0
+// keyNamed returns what a key of a terminal sends, for some that do the same what another
+// one does; for those that no line editor knows, what it ignores.
+func keyNamed(name string) string {
+	switch strings.ToLower(name) {
+	case "enter", "kpenter":
+		return "\n"
+	case "space":
+		return " "
+	case "tab":
+		return "\t"
+	case "bspace":
+		return "\b"
+	case "home":
+		return "\x01"
+	case "left":
+		return "\x02"
+	case "dc", "delete":
+		return "\x04"
+	case "end":
+		return "\x05"
+	case "right":
+		return "\x06"
+	case "escape":
+		return "\x1b"
+	case "up":
+		return "\x1b[A"
+	case "down":
+		return "\x1b[B"
+	case "ic", "insert", "btab", "ppage", "pageup", "pgup", "npage", "pagedown", "pgdn",
+		"f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12":
+		return "\x1b[2~"
 	}
-	if s[0] != '[' && s[0] != 'O' {
-		if s[0] == 0x7f || s[0] == 0x08 || s[0] == 'd' {
-			return 1, 0x17
-		}
-		return 0, 0 // it ends a mode of vi
-	}
-	const longest = 16
-	for n = 1; n < len(s) && n < longest && s[n] < '@'; n++ {
-	}
-	if n == len(s) || n == longest {
-		return 0, 0
-	}
-	switch s[n] {
-	case 'C':
-		key = 0x06
-	case 'D':
-		key = 0x02
-	case 'H':
-		key = 0x01
-	case 'F':
-		key = 0x05
-	case '~':
-		switch s[1] {
-		case '1', '7':
-			key = 0x01
-		case '3':
-			key = 0x04
-		case '4', '8':
-			key = 0x05
-		}
-	}
-	return n + 1, key
+	return ""
 }
 
 // A lineEditor has the text before the cursor, in which a line starts at start, and
 // what is behind the cursor in its line, backwards.
 type lineEditor struct {
 	left, right, killed []byte
+	typed               []byte // all that was inserted, with spaces for keys
 	start               int
-	moved               int // bytes, from one of these to another
+	moved               int  // bytes, from one of these to another
+	back                int  // lines that were recalled
+	colon               int  // where a command of vi starts in the line, or -1
+	killing             bool // the key before killed too: what both kill comes back together
+	pasting             bool
+	unsure              bool
+}
+
+// escape reads an escape sequence, without its ESC, and does what it does. It returns the
+// length of the sequence.
+func (e *lineEditor) escape(s string) int {
+	if s == "" {
+		return 0
+	}
+	if s[0] != '[' && s[0] != 'O' {
+		return e.meta(s[0])
+	}
+	const longest = 16
+	n := 1
+	for ; n < len(s) && n < longest && s[n] < '@'; n++ {
+	}
+	if n == len(s) || n == longest {
+		return 0
+	}
+	switch {
+	case strings.HasPrefix(s, startPaste):
+		e.pasting = true
+	case strings.HasPrefix(s, endPaste[1:]):
+		e.pasting = false
+	case s[n] == '~' && n == 2 && strings.IndexByte("17348", s[1]) >= 0:
+		e.key([...]byte{'1': 0x01, '7': 0x01, '3': 0x04, '4': 0x05, '8': 0x05}[s[1]])
+	case 'A' <= s[n] && s[n] <= 'H' && n == 1:
+		e.key([...]byte{0x10, 0x0e, 0x06, 0x02, 0, 0x05, 0, 0x01}[s[n]-'A'])
+	case s[n] != '~' && n > 1: // with keys that are held
+		e.unsure = true
+	}
+	return n + 1
+}
+
+// meta does what a key does with Meta, or behind ESC, and returns 1 if it is one. ESC also
+// ends a mode of vi: then the key has another meaning.
+func (e *lineEditor) meta(c byte) int {
+	switch c {
+	case 0x7f, 0x08: // e.killing is as the key before left it
+		e.kill(e.wordBefore(), false)
+		return 1
+	case ':':
+		e.end()
+		e.colon = len(e.left)
+		return 1
+	case 0x1b, '\r', '\n', ' ':
+		return 0
+	}
+	e.unsure = true
+	switch c {
+	case 'b':
+		for at := e.wordBefore(); len(e.left) > at; e.moved++ {
+			e.key(0x02)
+		}
+	case 'f', 'd':
+		at := len(e.left)
+		for ; len(e.right) > 0 && !isAlnum(e.right[len(e.right)-1]); e.moved++ {
+			e.key(0x06)
+		}
+		for ; len(e.right) > 0 && isAlnum(e.right[len(e.right)-1]); e.moved++ {
+			e.key(0x06)
+		}
+		if c == 'd' {
+			e.kill(at, false)
+		}
+	case '\\': // the spaces around the cursor
+		e.left = append(e.left[:e.start], bytes.TrimRight(e.left[e.start:], " \t")...)
+		e.right = bytes.TrimRight(e.right, " \t")
+	default:
+		return 0
+	}
+	return 1
+}
+
+func isAlnum(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf
+}
+
+// wordBefore returns where the word before the cursor starts, of letters and digits.
+func (e *lineEditor) wordBefore() int {
+	at := len(e.left)
+	for at > e.start && !isAlnum(e.left[at-1]) {
+		at--
+	}
+	for at > e.start && isAlnum(e.left[at-1]) {
+		at--
+	}
+	return at
+}
+
+// accept ends a line.
+func (e *lineEditor) accept() {
+	e.end()
+	e.ex()
+	e.insert('\n')
+	e.start, e.back, e.killing = len(e.left), 0, false
+}
+
+// ex adds what is behind ESC and a colon as a line too: in vi these start a command, in a
+// shell they do nothing.
+func (e *lineEditor) ex() {
+	if 0 <= e.colon && e.colon < len(e.left) && len(e.left) <= maxLine {
+		command := string(e.left[e.colon:])
+		e.moved += len(command)
+		e.left = append(append(e.left, "\n:"...), command...)
+	}
+	e.colon = -1
+}
+
+// recall makes the line one that was typed before. An earlier one than the first is not known.
+func (e *lineEditor) recall(back int) {
+	to := e.start
+	for n := back; n > 0 && to > 0; n-- {
+		e.moved++
+		to = bytes.LastIndexByte(e.left[:to-1], '\n') + 1
+	}
+	if e.back = back; back < 0 || e.start == 0 {
+		e.back = 0
+		return
+	}
+	line, _, _ := bytes.Cut(e.left[to:e.start], []byte{'\n'})
+	e.moved += e.start - to
+	if e.right = e.right[:0]; e.start+len(line) <= maxLine {
+		e.left = append(e.left[:e.start], line...)
+	}
 }
 
 // end moves the cursor to the end of the line.
@@ -164,8 +320,10 @@ func (e *lineEditor) after() int {
 
 // key does what a key does.
 func (e *lineEditor) key(c byte) {
+	killing := e.killing
+	e.killing = false
 	switch c {
-	case 0, 0x07:
+	case 0, 0x07, 0x0c, 0x11, 0x13, 0x1e: // the last two stop and start the terminal's output
 	case 0x01:
 		e.home()
 	case 0x02:
@@ -187,12 +345,26 @@ func (e *lineEditor) key(c byte) {
 	case 0x08, 0x7f:
 		e.left = e.left[:e.before()]
 	case 0x0b: // the rest of the line
-		e.moved += len(e.right)
-		e.killed = append(e.killed[:0], e.right...)
-		slices.Reverse(e.killed)
-		e.right = e.right[:0]
+		at := len(e.left)
+		e.end()
+		e.killing = killing
+		e.kill(at, true)
+	case 0x0e:
+		e.recall(e.back - 1)
+	case 0x10:
+		e.recall(e.back + 1)
+	case 0x14: // transpose
+		if len(e.right) > 0 {
+			e.key(0x06)
+		}
+		if at := e.before(); at > e.start {
+			last := string(e.left[at:])
+			e.left = e.left[:at]
+			e.left = slices.Insert(e.left, e.before(), []byte(last)...)
+		}
 	case 0x15: // all before the cursor
-		e.kill(e.start)
+		e.killing = killing
+		e.kill(e.start, false)
 	case 0x17: // a word
 		at := len(e.left)
 		for at > e.start && e.left[at-1] == ' ' {
@@ -201,20 +373,44 @@ func (e *lineEditor) key(c byte) {
 		for at > e.start && e.left[at-1] != ' ' {
 			at--
 		}
-		e.kill(at)
+		e.killing = killing
+		e.kill(at, false)
 	case 0x19:
 		if len(e.left)+len(e.killed) <= maxLine {
 			e.moved += len(e.killed)
 			e.left = append(e.left, e.killed...)
 		}
+	case 0x1a, 0x1c: // signals, behind which the shell reads anew
+		e.unsure = e.unsure || len(e.left)+len(e.right) > e.start
+		e.accept()
+	case 0x12, 0x18, 0x1d, 0x1f: // search, more keys, undo
+		e.unsure = true
 	default:
-		e.left = append(e.left, c)
+		e.insert(c)
+		return
 	}
+	e.typed = append(e.typed, ' ')
 }
 
-// kill takes what is from there to the cursor.
-func (e *lineEditor) kill(from int) {
-	e.moved += len(e.left) - from
-	e.killed = append(e.killed[:0], e.left[from:]...)
-	e.left = e.left[:from]
+//go:noinline
+func (e *lineEditor) insert(c byte) {
+	e.left, e.typed = append(e.left, c), append(e.typed, c)
+}
+
+// kill takes what is from there to the cursor, which was behind it, or in front of it if it
+// kills forward. What keys in a row kill comes back together.
+func (e *lineEditor) kill(from int, forward bool) {
+	part := e.left[from:]
+	e.moved += len(part)
+	switch {
+	case !e.killing:
+		e.killed = append(e.killed[:0], part...)
+	case len(e.killed)+len(part) > maxLine:
+	case forward:
+		e.killed = append(e.killed, part...)
+	default:
+		e.moved += len(e.killed)
+		e.killed = slices.Insert(e.killed, 0, part...)
+	}
+	e.left, e.killing = e.left[:from], true
 }

@@ -85,6 +85,8 @@ func Join(f []Field) string {
 }
 
 // Code returns the field as text for a shell.
+//
+//go:noinline
 func (f Field) Code() string { return strings.ReplaceAll(f.Text, Hole, "${_}") }
 
 // BaseName returns the last component of a path, which is the command's name.

@@ -120,6 +120,8 @@ func (p *Flags) Value(names ...string) (Field, bool) {
 }
 
 // Arg returns operand i or an empty field.
+//
+//go:noinline
 func (p *Flags) Arg(i int) string {
 	if i < len(p.Args) {
 		return p.Args[i].Text

@@ -47,10 +47,14 @@ func (s *Shell) Judge(text string, budget int) (found detector.Set, left int) {
 
 // RunTyped follows a text that is typed into a terminal, as its line editor leaves it.
 func (s *Shell) RunTyped(text string) {
-	text, moved := lineedit.Edit(text, max(s.budget, 0)*movedBytes)
-	if s.Spend((moved + movedBytes - 1) / movedBytes) {
-		s.Run(text, Stream{})
+	edited, moved, unsure := lineedit.Edit(text, max(s.budget, 0)*movedBytes)
+	if !s.Spend((moved + movedBytes - 1) / movedBytes) {
+		return
 	}
+	if trigger.Scan(unsure) != 0 {
+		s.Add(detector.Opaque)
+	}
+	s.Run(edited, Stream{})
 }
 
 // Run follows a text that a shell reads from in.

@@ -65,6 +65,8 @@ func (s *Shell) forget() {
 
 // Spend takes n from the budget, false if there is none left: then the text is
 // Opaque. A step costs about as much as the bytes that it looks at.
+//
+//go:noinline
 func (s *Shell) Spend(n int) bool {
 	if s.budget -= n; s.budget < 0 {
 		s.Add(detector.Opaque)
