@@ -10,9 +10,9 @@
 // A program that runs another (a wrapper, find -exec, ssh, an interpreter) has a
 // rule that gives the inner command, text or code back: to the shell, to package
 // code for other languages, to package infra for containers and clouds, to package
-// recipe for what options, settings and build files name. Package guard judges
-// commands that weaken the protection of a host, package own those that are about
-// this program. What is known of a program's output goes through pipes and
+// recipe for what options, settings and build files name, to package terminal for
+// multiplexers. Package guard judges commands that weaken the protection of a host,
+// package own those that are about this program. What is known of a program's output goes through pipes and
 // substitutions.
 //
 // A rule errs towards what the program does by default: it knows the options
@@ -23,7 +23,7 @@
 // trigger/words.go, and cases to testdata/commands.txt.
 //
 // The files, from the top: command, wrapper, interpreter, files, filter, system,
-// network, terminal, git, rules.
+// network, git, rules.
 package command
 
 import (
@@ -38,6 +38,7 @@ import (
 	"auditproxy/mcpproxy/risk/command/own"
 	"auditproxy/mcpproxy/risk/command/recipe"
 	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/command/terminal"
 	"auditproxy/mcpproxy/risk/command/trigger"
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -254,6 +255,9 @@ func isGenerator(name string, args []shell.Field) bool {
 // tool applies the rules of programs whose output does not matter.
 func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 	recipe.Options(s.Shell, name, args)
+	if terminal.Judge(s.Shell, name, args, in) && name != "zellij" && name != "abduco" {
+		return
+	}
 	switch name {
 	case "env", "genv":
 		s.env(args, in)
@@ -279,16 +283,6 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		}
 	case "kubectl", "oc", "k", "kubecolor":
 		infra.Kubectl(s.Shell, args, in)
-	case "xdotool", "ydotool":
-		if len(args) > 0 && args[0].Text == "type" {
-			s.types(args[1:], "d", "delay window")
-		}
-	case "wtype":
-		s.types(args, "dkmMpPs", "")
-	case "tmux", "byobu":
-		s.tmux(args, in)
-	case "screen":
-		s.screen(args, in)
 	case "script", "flock", "vagrant", "nix-shell", "nix", "entr", "fly", "flyctl", "gcloud", "expect", "sg", "newgrp", "capsh", "machinectl", "at", "batch", "crontab":
 		s.runner(name, args, in)
 	case "python", "python2", "python3", "pypy", "pypy3", "ipython", "ipython3", "perl", "ruby", "irb", "jruby", "node", "nodejs", "deno", "bun", "php", "lua",
