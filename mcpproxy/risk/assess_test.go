@@ -488,6 +488,8 @@ func TestPieces(t *testing.T) {
 		return b.String() + rest
 	}
 	for operations, want := range map[string]bool{
+		`{"tool":"paste_text","arguments":{"text":"rm -rf "}},{"tool":"send_keys","arguments":{"keys":"/srv"}}`:                      true,
+		`{"tool":"paste_text","arguments":{"text":"ls -la "}},{"tool":"send_keys","arguments":{"keys":"/srv"}}`:                      false,
 		`{"pane_id":"%1","keys":"rm -rf ","enter":false},{"pane_id":"%1","keys":"/srv"}`:                                             true,
 		letters("rm -rf /srv", `{"keys":"Enter","enter":false}`):                                                                     true,
 		letters("rm -rf /srv", `{"keys":""}`):                                                                                        true,

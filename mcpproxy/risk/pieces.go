@@ -2,6 +2,7 @@ package risk
 
 import (
 	"slices"
+	"strings"
 
 	"auditproxy/mcpproxy/risk/command/lineedit"
 	"auditproxy/mcpproxy/risk/detector"
@@ -76,6 +77,7 @@ func (w *walk) pieceOf(item []byte, t *Tool) piece {
 	p := piece{enter: true}
 	if named := jsontext.Lenient(item).Member("tool"); len(named) > 0 && named[0] == '"' {
 		t = w.toolOf(text(named))
+		p.enter = !strings.Contains(t.Name, "paste") && !strings.Contains(t.Name, "buffer")
 		item = jsontext.Lenient(item).Member("arguments")
 	}
 	for lit, value := range jsontext.Lenient(item).Members() {

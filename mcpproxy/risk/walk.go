@@ -552,6 +552,9 @@ func (w *walk) format(s string) {
 // hook judges a text as the commands of a hook of tmux. They end as those of a shell
 // do, where "\;" stands for that in the arguments of the program tmux.
 func (w *walk) hook(s string) {
+	if name, command, ok := strings.Cut(s, "="); ok && !strings.ContainsAny(name, " \"'#") {
+		s = command // of an alias
+	}
 	w.argv = append(w.argv[:0], "tmux "...)
 	quote := byte(0)
 	for i := 0; i < len(s); i++ {
