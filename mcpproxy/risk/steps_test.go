@@ -19,13 +19,13 @@ var hostileKeys = []string{
 	"a ", "rm\n", "rm;", "(", "$(", "{ ", "if ", "cat <<a\n", "`", "$((", "${a[", "${a:-", "f(){ ", "{1..9}", "\\r\\m ", "eval ", "sh -c '", "\"$(", "[[ ", "for i in a b; do ", "echo rm | sh;", "a=$a$a;",
 	"\x01a\x05", "a\x15\x19", "\x01\x05", "\x0b\x19", "\x1b[D", "\x02", "\x17", "é\x02", "Home ", "\x1bb\x1bf", "a\r\x10", "\x14\x02", "a\x1b:", "a \x17\x17",
 	"{", ",{", "{a,b}", "{x}", "{1..2}", "{\"\",", "rm {a,{b,c}}",
-	"tmux set-hook a set-hook b ", "x+=y\tx+=y/* ", "*?*r*m*;", "alias a=b;", "bind;", "let x<<'a'\n$((",
+	"tmux set-hook a set-hook b ", "cmd /c a&", "zellij run run ", "x+=y\tx+=y/* ", "*?*r*m*;", "alias a=b;", "bind;", "let x<<'a'\n$((",
 }
 
 // hostileLists are texts in front of a list of arguments, of which each may make a rule
 // look at all others.
 var hostileLists = []string{
-	"aws x ", "gem ", "tee ", "tar x", "curl ", "git ", "kubectl ", "docker ", "tmux ", "find / ", "xargs ", "sudo ", "psql -c '", "python3 -c '", "node -e '", "perl -e '", "pwsh -c '", "redis-cli ", "ssh h ",
+	"aws x ", "gem ", "tee ", "tar x", "curl ", "git ", "kubectl ", "docker ", "tmux ", "find / ", "xargs ", "sudo ", "psql -c '", "python3 -c '", "node -e '", "perl -e '", "pwsh -c '", "redis-cli ", "ssh h ", "zellij ", "cmd /c 'set x=a& ",
 }
 
 // hostileArguments are arguments of a call, in three parts. The test repeats the second.

@@ -269,6 +269,24 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.bwrap(args, in)
 	case "man":
 		s.manual(args)
+	case "cmake":
+		if len(args) > 2 && args[0].Text == "-E" {
+			switch args[1].Text {
+			case "remove_directory":
+				s.Add(detector.RecursiveDelete | detector.ForcedDelete)
+			case "remove":
+				s.Add(detector.ForcedDelete)
+			case "rm", "env", "time":
+				s.Command(args[1:], in)
+			}
+		}
+	case "wrangler", "turso", "supabase", "pscale", "neon":
+		for _, a := range args {
+			if code.IsSQL(a.Text) {
+				code.SQL(s.Shell, a.Text)
+			}
+		}
+		infra.TearsDown(s.Shell, name, args)
 	case "docker", "podman", "nerdctl", "crictl", "docker-compose", "podman-compose":
 		infra.Docker(s.Shell, name, args, in)
 	case "k3s", "k0s", "microk8s":
@@ -289,7 +307,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		"luajit", "osascript", "Rscript", "pwsh", "powershell", "tclsh", "groovy", "julia", "elixir", "cmd",
 		"tsx", "ts-node", "R", "raku", "swift", "scala", "kotlin", "clojure", "clj", "bb", "racket", "guile", "sbcl", "crystal", "jshell", "go":
 		s.interpreter(name, args, in)
-	case "vim", "vi", "nvim", "ex", "view", "ed", "emacs", "gvim":
+	case "vim", "vi", "nvim", "ex", "view", "ed", "emacs", "gvim", "emacsclient":
 		s.editor(args, in)
 	case "make", "gmake", "ninja", "just", "rake", "rails", "bin/rails":
 		recipe.Build(s.Shell, name, args, in)

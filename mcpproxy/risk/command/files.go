@@ -106,6 +106,9 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 			}
 		}
 	case "history", "fc":
+		if name == "fc" && len(args) > 0 && shell.OneOf(args[0].Text, "-s", "-e") {
+			s.Add(detector.Opaque) // a command of the history
+		}
 		if p := shell.ParseFlags(args, "", ""); p.Has("c", "d") {
 			s.Add(detector.EmptyFile)
 		}

@@ -240,7 +240,7 @@ func losesHistory(verb string, p *shell.Flags) bool {
 		return ok && !shell.OneOf(when.Text, "never", "2.weeks.ago") || p.Has("prune") && !ok
 	case "prune", "filter-branch", "filter-repo", "lfs-prune",
 		"obliterate", "clear", "clear-soft", "delete-branch", "delete-tag", "delete-merged-branches", "delete-squashed-branches", "delete-submodule": // of git-extras
-		return !p.Has("analyze") || p.Has("f", "force", "d", "delete")
+		return (!p.Has("analyze") || p.Has("f", "force", "d", "delete")) && !p.Dry("dry-run")
 	case "replace", "fast-import":
 		return p.Has("f", "force", "d", "delete")
 	case "update-ref":
@@ -350,6 +350,9 @@ func isPathspec(f shell.Field) bool {
 func (s rules) otherVCS(name string, args []shell.Field) {
 	p := shell.ParseFlags(args, "mrR", "message rev repository")
 	bad := name == "bfg"
+	if p.Help || p.Has("help") {
+		return
+	}
 	switch name {
 	case "hg":
 		bad = shell.OneOf(p.Arg(0), "strip", "purge", "revert", "rollback", "clean") || shell.OneOf(p.Arg(0), "update", "up", "checkout", "co") && p.Has("C", "clean") ||
@@ -365,7 +368,8 @@ func (s rules) otherVCS(name string, args []shell.Field) {
 	case "p4":
 		bad = shell.OneOf(p.Arg(0), "revert", "obliterate", "delete") && !p.Has("n")
 	case "jj":
-		bad = shell.OneOf(p.Arg(0), "abandon", "restore") || p.Arg(0) == "op" && shell.OneOf(p.Arg(1), "restore", "abandon") || shell.In(p.Arg(0), "bookmark tag") && p.Arg(1) == "delete"
+		bad = shell.OneOf(p.Arg(0), "abandon", "restore") || p.Arg(0) == "op" && shell.OneOf(p.Arg(1), "restore", "abandon") || shell.In(p.Arg(0), "bookmark tag") && p.Arg(1) == "delete" ||
+			p.Arg(1) == "push" && p.Has("deleted") && !p.Dry("dry-run")
 	}
 	if bad {
 		s.Add(detector.GitHistory)

@@ -160,6 +160,8 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 		case a.Text == "-" || len(a.Text) < 2 || a.Text[0] != '-' || a.Reads != nil:
 			switch {
 			case ran:
+			case strings.HasPrefix(a.Text, "https://"), strings.HasPrefix(a.Text, "http://"):
+				s.Add(detector.RemoteExec)
 			case a.Text == "-":
 				s.Feed(in, language)
 			default:
@@ -210,7 +212,7 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 
 // manage judges the commands of Django's manage.py.
 func (s rules) manage(args []shell.Field) {
-	if len(args) > 0 && shell.OneOf(args[0].Text, "flush", "reset_db") {
+	if len(args) > 0 && (shell.OneOf(args[0].Text, "flush", "reset_db") || args[0].Text == "migrate" && args[len(args)-1].Text == "zero") {
 		s.Add(detector.SQLUnfiltered)
 	}
 }
@@ -239,9 +241,9 @@ func (s rules) editor(args []shell.Field, in shell.Stream) {
 		if at := strings.IndexByte(text, '!'); at >= 0 && at < 12 {
 			s.Run(text[at+1:], shell.Stream{})
 		}
-		for _, quote := range [...]string{"system(", "systemlist(", "os.execute(", "shell-command", "(call-process", "(start-process", "(term "} {
+		for _, quote := range [...]string{"system(", "systemlist(", "os.execute(", "shell-command", "(call-process", "(start-process", "(make-process", "(term "} {
 			if strings.Contains(text, quote) {
-				code.Literals(s.Shell, strings.ReplaceAll(text, `" "`, `", "`)) // in Lisp these are two
+				code.Literals(s.Shell, strings.ReplaceAll(strings.ReplaceAll(text, " nil", ""), `" "`, `", "`)) // in Lisp these are two
 				break
 			}
 		}
@@ -254,7 +256,7 @@ func (s rules) editor(args []shell.Field, in shell.Stream) {
 	}
 	for i, a := range args {
 		switch {
-		case shell.OneOf(a.Text, "-c", "--cmd", "-S", "--eval", "-eval", "-sc", "-f", "--execute") && i+1 < len(args):
+		case shell.OneOf(a.Text, "-c", "--cmd", "-S", "--eval", "-eval", "-sc", "-f", "--execute", "-e", "--remote-send", "--remote-expr") && i+1 < len(args):
 			run(args[i+1].Code())
 		case a.Text == "-l" && i+1 < len(args): // of nvim
 			s.RunFile(args[i+1], nil, in, "lua")

@@ -14,7 +14,7 @@
 // Package shell follows the commands in code, so all functions take the shell
 // that runs the code.
 //
-// The files, from the top: database, powershell, code, file, sends, source, sql,
+// The files, from the top: database, powershell, batch, code, file, sends, source, sql,
 // outside, function, cypher, effect, condition.
 package code
 
@@ -43,7 +43,7 @@ var (
 	codeShutdown = pattern{lazyregexp.New(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`), 1}
 	codeExec     = pattern{lazyregexp.New("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do shell script|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x"), 7}
 	// a command that is not written in the code, or that the code prints to a shell
-	codeRunsValue = pattern{lazyregexp.New(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`), 3}
+	codeRunsValue = pattern{lazyregexp.New(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}"]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`), 3}
 	codeInput     = pattern{lazyregexp.New(`\bARGV\b|\bargv\b|\$argv\b|\bstdin\b|\bSTDIN\b|\benviron\b|\bgetenv\b|\bENV\b|process\.env|<>|\binput\(|\bgets\b`), 5}
 	codeEval      = pattern{lazyregexp.New(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|runIn\w*Context|importlib)\b\s*\(?`), 3}
 	codeRemote    = pattern{lazyregexp.New(`(?i)\burlopen\b|\brequests\.|\burllib|\bhttps?\.(?:get|request)|\bfetch\(|\bhttp\.client|\bopen-uri|\bURI\.open|\bNet::HTTP|\bLWP::|\bcurl_exec|file_get_contents\(\s*["']http|\bOpenURI|\bURI\(`), 9}
@@ -183,7 +183,7 @@ func evalsLiteral(text string) bool {
 }
 
 // called finds the functions that run commands, and what begins their argument.
-var called = pattern{lazyregexp.New(`(?i)(?:system|exec(?:ute)?|shell(?:-command)?|spawn|popen|command|syscmd|process|write18|run)[\s({"'\x60\[]+`), 8}
+var called = pattern{lazyregexp.New(`(?i)(?:system|exec(?:ute)?|shell(?:-command)?|spawn|popen|command|cmd|syscmd|process|write18|run)[\s({"'\x60\[]+`), 8}
 
 // Called runs the commands that code of a language without rules gives to such a function.
 func Called(s *shell.Shell, text string) {
@@ -192,6 +192,10 @@ func Called(s *shell.Shell, text string) {
 	}
 	for _, m := range called.FindAllStringIndex(text, maxLiterals) {
 		command := text[m[1]:]
+		if words := stringLiterals(text[m[1]-1 : min(len(text), m[1]+maxArgs)]); len(words) > 1 && trigger.Runs(words[0]) {
+			command, _, _ = strings.Cut(text[m[1]-1:], ")")
+			command = strings.Join(stringLiterals(command), " ") // of cmd("rm", ["-r", …])
+		}
 		if end := strings.IndexAny(command, "\"'`)}\n"); end >= 0 {
 			command = command[:end]
 		}

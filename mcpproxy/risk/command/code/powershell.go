@@ -133,7 +133,8 @@ func PowerShellArgs(s *shell.Shell, args []shell.Field, in shell.Stream) {
 			}
 			return
 		case lower == "/c", lower == "/k":
-			runPowerShell(s, strings.ReplaceAll(shell.Join(args[i+1:]), "^", ""), in) // quotes a character
+			text := strings.ReplaceAll(shell.Join(args[i+1:]), "^", "") // quotes a character
+			runPowerShell(s, batch(s, text), in)
 			return
 		case strings.HasPrefix(lower, "-c") && strings.HasPrefix("-command", lower):
 			runPowerShell(s, shell.Join(args[i+1:]), in)

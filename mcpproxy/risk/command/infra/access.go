@@ -26,6 +26,9 @@ func GivesAccess(s *shell.Shell, name string, args []shell.Field, in shell.Strea
 	case "az":
 		azureAccess(s, args)
 	case "kubectl", "oc", "k", "kubecolor":
+		if text := shell.Join(args); strings.Contains(text, "config view") && strings.Contains(text, "--raw") {
+			s.Add(detector.CredentialRead)
+		}
 		clusterAccess(s, args, in)
 	case "gh", "glab":
 		forgeAccess(s, args)

@@ -13,6 +13,10 @@ const containerValues = "env env-file user workdir name volume network publish e
 // Docker judges docker, podman and compose.
 func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 	args = shell.AfterOptions(args, "HlcfpD", containerValues)
+	if len(args) > 1 && args[0].Text == "unshare" && name == "podman" {
+		s.Command(shell.AfterOptions(args[1:], "", ""), in)
+		return
+	}
 	compose := strings.HasSuffix(name, "compose")
 	if len(args) > 0 && args[0].Text == "compose" {
 		compose = true

@@ -11,6 +11,9 @@ import (
 // Stops judges what stops the host, a service or a session.
 func Stops(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	verb := p.Arg(0)
+	if slices.ContainsFunc(args, func(a shell.Field) bool { return a.Text == "--help" }) {
+		return
+	}
 	switch name {
 	case "shutdown":
 		if !p.Has("c", "k", "show") {

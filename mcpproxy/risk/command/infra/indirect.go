@@ -29,6 +29,13 @@ func Indirect(s *shell.Shell, name string, args []shell.Field) {
 		d, is = detector.RemoteExec, shell.HasAny(text(), "invoke create")
 	case "curl", "http", "https", "xh", "httpie", "wget", "irm", "iwr", "invoke-restmethod", "invoke-webrequest":
 		requests(s, args)
+	case "busctl", "dbus-send", "gdbus", "ipmitool":
+		for _, a := range args {
+			verb := strings.ToLower(a.Text[strings.LastIndexByte(a.Text, '.')+1:])
+			if shell.In(verb, "poweroff reboot halt") || name == "ipmitool" && shell.In(verb, "off cycle reset soft diag") {
+				s.Add(detector.Shutdown)
+			}
+		}
 	case "gdb", "lldb":
 		for i, a := range args[:max(len(args)-1, 0)] {
 			if cmd := args[i+1].Code(); shell.In(a.Text, "-ex -iex --eval-command -o") && shell.HasAny(cmd, "shell ", "!") {

@@ -39,10 +39,10 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm" ||
 			p.Arg(0) == "state" && p.Arg(1) == "delete"
 	case "cdk", "sam", "serverless", "sls", "eksctl", "kops", "kind", "k3d", "minikube", "vercel", "netlify", "firebase", "wrangler", "doctl", "linode-cli", "hcloud", "scw", "ibmcloud",
-		"oci", "railway", "render", "supabase", "amplify", "eb", "copilot", "civo", "vultr-cli", "gcloud", "az", "consul", "etcdctl", "vault", "nomad", "argocd", "flux", "istioctl",
+		"oci", "railway", "render", "supabase", "amplify", "eb", "copilot", "sst", "civo", "vultr-cli", "gcloud", "az", "consul", "etcdctl", "vault", "nomad", "argocd", "flux", "istioctl",
 		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "rabbitmqctl", "nix",
 		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli",
-		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "xcrun", "zkCli.sh",
+		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "rados", "xcrun", "zkCli.sh",
 		"op", "doppler", "stripe", "fastly", "circleci", "algolia", "unleash", "flipt", "ldcli", "splunk", "deck", "temporal", "azcopy", "confluent", "wandb", "newrelic", "pd", "gitlab-runner":
 		if name == "heroku" && strings.HasPrefix(p.Arg(0), "run") && len(p.Args) > 1 {
 			s.Run(shell.Join(shell.AfterOptions(args[1:], "ast", "app size type remote env")), shell.Stream{})
@@ -87,7 +87,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		bad = deletesNoun(&p)
 		all, force := name == "knex" && p.Has("all"), name == "prisma" && p.Has("force-reset")
 		for _, a := range p.Args {
-			bad = bad || force || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || all && a.Text == "migrate:rollback" || name == "alembic" && a.Text == "base"
+			bad = bad || force || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || all && a.Text == "migrate:rollback" || name == "alembic" && a.Text == "base" && !p.Has("sql")
 		}
 	case "mix", "dotnet", "diesel", "sqlx", "hasura", "symfony", "console", "sequelize-cli":
 		text := " " + shell.Join(p.Args) + " "
@@ -133,12 +133,12 @@ func terraform(p *shell.Flags, args []shell.Field) bool {
 // among its operands, behind the nouns.
 func client(name string, p *shell.Flags, args []shell.Field) bool {
 	for _, n := range p.Names {
-		if shell.OneOf(n, "dry-run", "dryrun", "check", "validate-only", "what-if", "preview") {
+		if shell.OneOf(n, "dry-run", "dry_run", "dryrun", "check", "validate-only", "what-if", "preview") {
 			return false
 		}
 	}
 	for _, a := range args {
-		if a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0") ||
+		if a.Text == "-purge" || name == "argocd" && a.Text == "--prune" || name == "heroku" && strings.HasSuffix(a.Text, "=0") ||
 			name == "azcopy" && strings.HasPrefix(a.Text, "--delete-destination") && !strings.HasSuffix(a.Text, "=false") {
 			return true
 		}
@@ -162,7 +162,7 @@ func removes(name, verb string) bool {
 		return true
 	}
 	switch name + " " + verb {
-	case "vault disable", "vault revoke", "vault seal", "railway down", "certbot revoke", "dvc gc", "splunk clean", "zkCli.sh deleteall", "xcrun erase", "wp empty", "drush sql-drop":
+	case "vault disable", "vault revoke", "vault seal", "railway down", "certbot revoke", "dvc gc", "splunk clean", "zkCli.sh deleteall", "xcrun erase", "rpk trim-prefix", "wp empty", "drush sql-drop":
 		return true
 	}
 	parts := strings.ReplaceAll(verb, "_", "-")
@@ -240,7 +240,7 @@ func unknown(name string, p *shell.Flags, args []shell.Field) (bad bool) {
 	case control, strings.HasSuffix(name, "-cli"), strings.HasSuffix(name, "-admin"):
 		// The programs that control a service are named alike.
 		first := p.Args[:min(3, len(p.Args))]
-		bad = does(first, "delete destroy remove rm rmi purge terminate wipe uninstall") || control && p.Arg(0) == "stop"
+		bad = does(first, "delete destroy remove rm rmi purge terminate wipe uninstall") || control && shell.In(p.Arg(0), "stop reset")
 		for _, a := range first {
 			bad = bad || strings.HasPrefix(a.Text, "delete-")
 		}
@@ -250,9 +250,21 @@ func unknown(name string, p *shell.Flags, args []shell.Field) (bad bool) {
 			bad = bad || shell.In(n, "delete remove delete-config") || n == "reset-offsets" && p.Has("execute")
 		}
 	default:
-		bad = deletesNoun(p)
+		bad = deletesNoun(p) || strings.HasSuffix(p.Arg(0), "-delete") && len(p.Names) > 0
 	}
-	return bad
+	return bad || resetsDatabase(p) || strings.HasSuffix(name, "-uninstall.sh") && !p.Help
+}
+
+// resetsDatabase reports whether a program that is not known is called as those that migrate
+// databases are, to make one anew: migrate fresh, db:drop.
+func resetsDatabase(p *shell.Flags) bool {
+	noun, verb, one := strings.Cut(p.Arg(0), ":")
+	if !one {
+		verb = p.Arg(1)
+	}
+	more := len(p.Args) > 2 || one && len(p.Args) > 1
+	return shell.In(noun, "db database schema migrate migration migrations") && shell.In(verb, "drop reset fresh refresh wipe") &&
+		(!more || len(p.Names) > 0)
 }
 
 // asks reports whether a verb of a service's client looks at things or makes some: what
@@ -304,6 +316,10 @@ func printsSecret(name string, p *shell.Flags) bool {
 			p.Any("ssm") && p.Any("get-parameter", "get-parameters", "get-parameters-by-path") && p.Has("with-decryption")
 	case "gcloud":
 		return p.Any("secrets") && p.Any("versions") && p.Any("access")
+	case "heroku":
+		return p.Arg(0) == "config" || p.Arg(0) == "config:get"
+	case "vercel":
+		return p.Arg(0) == "env" && p.Arg(1) == "pull"
 	case "az":
 		return p.Any("keyvault") && p.Any("secret") && p.Any("show", "download")
 	}

@@ -1,23 +1,19 @@
 // Package recipe says which commands a program runs that its arguments name: the value
 // of an option such as --pre-hook, a setting such as alias.x=!…, what a file of make,
 // just or npm has under a name. It is pure.
+//
+// The files, from the top: build, recipe, implied.
 package recipe
 
 import (
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
-	"auditproxy/mcpproxy/risk/command/trigger"
 )
-
-// IsCommand reports whether a text starts with a well-known program and an argument.
-func IsCommand(text string) bool {
-	name, rest, ok := strings.Cut(strings.TrimSpace(text), " ")
-	return ok && rest != "" && trigger.Runs(shell.BaseName(name))
-}
 
 // Options runs the commands that options and settings of a program are by their names.
 func Options(s *shell.Shell, name string, args []shell.Field) {
+	runsImplied(s, name, args)
 	switch name {
 	case "git", "hub", "gh", "glab", "logger", "notify-send", "curl", "wget", "http", "https", "xh", "httpie": // they have rules, are given prose, or send it
 		return

@@ -46,12 +46,12 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 		s.Add(detector.Opaque)
 		return Anything
 	}
-	if w.Glob {
-		return s.globbed(name, f, in)
-	}
-	if !w.quoted && len(w.Text) > 1 && w.Text[0] == '!' {
+	if !w.quoted && len(w.Text) > 1 && (w.Text[0] == '!' || w.Text[0] == '^' && len(w.Text) > 2) {
 		s.Add(detector.Opaque) // a command of the history
 		return Anything
+	}
+	if w.Glob {
+		return s.globbed(name, f, in)
 	}
 	if !w.quoted && len(w.Text) > 1 && w.Text[0] == '=' {
 		// zsh replaces =rm by the path of rm.

@@ -121,8 +121,6 @@ func (s *Shell) Known(name string) detector.Set {
 }
 
 // Written returns what the text wrote into a file, if that is known.
-//
-//go:noinline
 func (s *Shell) Written(name string) string {
 	if file := s.files[name]; file.Kind == Text {
 		return file.Text

@@ -75,11 +75,15 @@ func Listed(list, name string) bool {
 }
 
 // Abbreviates reports whether name is an abbreviation that programs accept.
+//
+//go:noinline
 func Abbreviates(name, full string) bool {
 	return name == full || len(name) > 1 && len(full) > 1 && strings.HasPrefix(full, name)
 }
 
 // Has reports whether one of the options was given.
+//
+//go:noinline
 func (p *Flags) Has(names ...string) bool {
 	for _, given := range p.Names {
 		for _, name := range names {

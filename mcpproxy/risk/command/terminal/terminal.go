@@ -48,6 +48,23 @@ func Judge(sh *shell.Shell, name string, args []shell.Field, in shell.Stream) bo
 	case "zellij", "kitty", "kitten", "wezterm", "ghostty", "alacritty", "qdbus", "qdbus6", "i3-msg", "swaymsg",
 		"hyprctl", "niri":
 		s.remote(args)
+	case "bind", "bindkey": // a key of a shell's line editor that types a text, or runs a command
+		for _, a := range args {
+			_, text, ok := strings.Cut(a.Code(), ":")
+			if !ok || name == "bindkey" {
+				text = a.Code()
+			}
+			s.MaybeRun(strings.TrimRight(strings.Trim(text, `"' `), `\nrCMJ-`))
+			if key, _, _ := strings.Cut(strings.TrimLeft(a.Text, `"`), `"`); len(key) == 1 && key > " " && ok {
+				s.Add(detector.Opaque)
+			}
+		}
+	case "stty": // what is typed means something else with such a key
+		for i, a := range args[:max(len(args)-1, 0)] {
+			if key := args[i+1].Text; len(key) == 1 && key > " " && key != "0" && shell.In(a.Text, "erase kill werase lnext eol eol2 eof intr quit susp swtch rprnt") {
+				s.Add(detector.Opaque)
+			}
+		}
 	default:
 		return false
 	}
@@ -60,7 +77,7 @@ func (s mux) remote(args []shell.Field) {
 	for i, a := range args {
 		rest := args[i+1:]
 		verb, behind, _ := strings.Cut(a.Code(), " ")
-		if s.Spend(1); len(rest) == 0 && behind == "" {
+		if !s.Spend(len(rest)) || len(rest) == 0 && behind == "" {
 			return
 		}
 		switch verb {
@@ -202,7 +219,9 @@ func (s mux) tmuxCommand(f []shell.Field, in shell.Stream) {
 		cmd = shell.AfterOptions(args, "dt", "")
 		for _, a := range cmd {
 			s.RunField(a, shell.Stream{})
-			s.tmuxWords(a)
+			if s.tmuxWords(a); strings.HasPrefix(a.Text, "#{@") || strings.HasPrefix(a.Text, "#{E:") {
+				s.Add(detector.Opaque) // the command is an option
+			}
 		}
 		return
 	case "new-session":
@@ -236,10 +255,14 @@ func (s mux) tmuxCommand(f []shell.Field, in shell.Stream) {
 	default:
 		return
 	}
+	out := shell.Stream{}
+	if verb == "pipe-pane" {
+		out = shell.Anything // what the pane prints
+	}
 	if len(cmd) == 1 {
-		s.RunField(cmd[0], shell.Stream{})
+		s.RunField(cmd[0], out)
 	} else if len(cmd) > 1 {
-		s.Command(cmd, shell.Stream{})
+		s.Command(cmd, out)
 	}
 }
 

@@ -34,7 +34,7 @@ var classes, folds = func() (class, fold [256]uint8) {
 		class uint8
 	}{
 		{"\x00", classSkip}, {" \t", classSpace}, {"\n\r;|&()", classBreak},
-		{"\\$`\x01\x02\x03\x04\x05\x06\x07\b\x0b\x0c\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f", classMeta}, {"*?[=!", classFirst}, {"'\"", classQuote},
+		{"\\$`\x01\x02\x03\x04\x05\x06\x07\b\x0b\x0c\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f", classMeta}, {"*?[=!^", classFirst}, {"'\"", classQuote},
 		{"{", classBrace}, {">", classOut}, {"<", classIn},
 	} {
 		for i := range len(k.bytes) {

@@ -61,7 +61,7 @@ func Scan(text string) (g Kind) {
 			case classMeta:
 				g |= Syntax
 			case classFirst:
-				if first || slash && c != '=' && c != '!' {
+				if first || slash && c != '=' && c != '!' && c != '^' {
 					g |= Syntax
 				}
 			case classQuote:

@@ -56,7 +56,7 @@ pg_authid pg_shadow sql_logins syslogins dba_users global_priv authentication_st
 cmstp installutil ieexec hh presentationhost msxsl certoc xwizard imewdbld configsecuritypolicy desktopimgdownldr msoxmled ngen pubprn devinit squirrel syncappvpublishingserver forfiles pcalua conhost scriptrunner
 rdrleakdiag tttracer adplus createdump dumpminitool sqldumper dsdbutil winrm mavinject dnscmd certreq datasvcutil gcore kmem kcore bash_history zsh_history ash_history sh_history ksh_history histfile fish_history consolehost_history mysql_history mariadb_history psql_history rediscli_history sources sshcommand plink
 gettgt getst ticketer gettgtpkinit getnthash lsassy targetedkerberoast certipy petitpotam dementor printerbug mitm6 safetykatz sharpdump snaffler winpeas linpeas pywhisker donpapi masky dploot
-nvram fdesetup efibootmgr scsi_format sg_sanitize tarsnap obliterate undeploy unsubscribe
+rados emacsclient nvram bind bindkey stty cmake busctl ipmitool sst fdesetup efibootmgr scsi_format sg_sanitize tarsnap obliterate undeploy unsubscribe
 addcomputer rbcd dacledit owneredit bloodyad moz_cookies moz_logins systemsetup globalstate lsquarantine gkautorearm smbguestaccess afpguestaccess
 `
 
