@@ -17,10 +17,10 @@ func batch(s *shell.Shell, text string) string {
 		end := strings.IndexAny(text, "&|\n")
 		if quote := strings.IndexByte(text[:max(end, 0)], '"'); quote >= 0 {
 			if n := strings.IndexByte(text[quote+1:], '"'); n >= 0 {
-				if end = quote + 1 + n; strings.IndexAny(text[end:], "&|\n") < 0 {
+				if quote += 1 + n; !strings.ContainsAny(text[quote:], "&|\n") {
 					end = -1
 				} else {
-					end += strings.IndexAny(text[end:], "&|\n")
+					end = quote + strings.IndexAny(text[quote:], "&|\n")
 				}
 			}
 		}
