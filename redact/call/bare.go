@@ -41,6 +41,12 @@ func Bare(r *literal.Reader, f *names.Folded, decided, i int) lex.Span {
 		}
 		return lex.Span{}
 	}
+	if string(name) == "Protect" || string(name) == "Unprotect" { // of Excel: Sheets(1).Protect "SECRET"
+		if first == 0 || t[first-1] != '.' || !endsStatement(t, next) {
+			return lex.Span{}
+		}
+		return long(v)
+	}
 	if fillsIn(name) {
 		return filled(r, f, v, next)
 	}
@@ -180,7 +186,7 @@ func bareName(t []byte, decided, i int) int {
 // The functions that only Bare knows, and words for typing.
 const (
 	loginWords  = "authenticate authenticate! login_as log_in_as sign_in_as log_in sign_in login login_with sign_in_with basic_authorize"
-	typingWords = "with enter enters type types input inputs"
+	typingWords = "Protect Unprotect with enter enters type types input inputs"
 )
 
 // bareStarts distinguishes most other words from those of Bare, as starts does.

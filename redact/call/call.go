@@ -52,7 +52,9 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"AreNotEqual:? AreSame:? Equal:? NotEqual:? equal:? notEqual:? strictEqual:? notStrictEqual:? deepEqual:? deepStrictEqual:? eq:? eql:? toStrictEqual:? is:? equalTo:? EqualTo:? isSameAs:? " +
 	"isEqual:? isEqualToString:? EXPECT_EQ:? ASSERT_EQ:? EXPECT_STREQ:? ASSERT_STREQ:? EqualFold:? ConstantTimeCompare:? timingSafeEqual:? secure_compare:? constant_time_compare:? safe_str_cmp:? " +
 	"fixed_time_equals:? FixedTimeEquals:? contentEquals:? compareTo:? thenReturn:? willReturn:? returns:? Returns:? andReturn:? and_return:? mockReturnValue:? mockReturnValueOnce:? mockResolvedValue:? Return:? must_equal:? wont_equal:? cmp_ok:? " +
-	"shouldBe:? shouldEqual:? mustBe:? mustEqual:? put_env:= store:= stub_const:= credentials:3 unlockAccount:1 read:>"
+	"shouldBe:? shouldEqual:? mustBe:? mustEqual:? put_env:= store:= stub_const:= credentials:3 unlockAccount:1 read:> assign:> " +
+	"passwordencoder.encode:0 passwordencoder.matches:0 emailauthprovider.credential:1 signInWithEmailAndPassword:2 createUserWithEmailAndPassword:2 " +
+	"argon2.hash:0 argon2.verify:1 openssl_pkey_get_private:1 secretstring.new:0 secretbox.new:0 securestring.new:0"
 
 // A function is one of them as it is read.
 type function struct {
@@ -251,6 +253,8 @@ func (c *call) place() int {
 		none = n-1 != at
 	case "set_password", "setPassword":
 		none = n < 3
+	case "signInWithEmailAndPassword", "createUserWithEmailAndPassword": // behind the client, or of it
+		at = n - 1
 	}
 	switch {
 	case lex.HasFoldSuffix(c.name, "client") && n > 3 && !c.isString(1): // of SFTP and SSH
@@ -273,6 +277,9 @@ func argument(r *literal.Reader, i int) (v lex.Span, next int) {
 	t := r.Text
 	for i < len(t) && t[i] <= ' ' {
 		i++
+	}
+	for _, name := range [...]string{"key=", "secret="} { // of Python
+		i = max(i, lex.After(t, i, name))
 	}
 	open := i
 	for open < len(t) && open-i < maxWrapper && (lex.Classes[t[open]]&lex.IsName != 0 || t[open] == '[' || t[open] == ']') {
@@ -383,7 +390,7 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 	t := r.Text
 	name := t[first:open]
 	v, next := argument(r, open+1)
-	if next > open+1 && next-open <= len("(tb") && t[next] == ',' && v.From == v.To { // Equal(t, "SECRET", password) of Go
+	if next > open+1 && next-open <= len("(tb") && t[next] == ',' && v.From == v.To && string(t[open+1:next]) != "pw" { // Equal(t, "SECRET", password) of Go
 		open = next
 		v, next = argument(r, open+1)
 	}
@@ -409,8 +416,8 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 		second, end := argument(r, next+1)
 		if second.From == second.To && end > 0 {
 			about = t[next:end] // strcmp("SECRET", password)
-			if end > next+2 && bytes.HasPrefix(bytes.TrimLeft(about, ", "), []byte("{")) {
-				about = object(t, decided, first) // type("SECRET", {log: false})
+			if first > 0 && t[first-1] == '.' && (takesMore(name) || end > next+2 && bytes.HasPrefix(bytes.TrimLeft(about, ", "), []byte("{"))) {
+				about = object(t, decided, first) // type("SECRET", {log: false}), send_keys("SECRET", Keys.RETURN)
 			}
 		} else {
 			v = second
@@ -435,6 +442,11 @@ func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Sp
 		return lex.Span{}
 	}
 	return v
+}
+
+// takesMore reports whether a method of that name takes what is no secret behind the one it has.
+func takesMore(name []byte) bool {
+	return string(name) == "assign" || string(name) == "send_keys" || string(name) == "sendKeys" || string(name) == "type" || string(name) == "fill"
 }
 
 // object returns what the method at first is called on, without the methods between.
@@ -475,5 +487,5 @@ func mentions(n *names.Classifier, f *names.Folded, about []byte) bool {
 	for from > 0 && to-from <= names.MaxPairName && lex.Classes[about[from-1]]&lex.IsName != 0 {
 		from--
 	}
-	return (from == 0 || bytes.IndexByte(about, '.') != from-1) && n.IsPairName(f, about[from:to])
+	return (from == 0 || bytes.IndexByte(about, '.') != from-1) && (n.IsPairName(f, about[from:to]) || bytes.EqualFold(about[from:to], []byte("pw")))
 }

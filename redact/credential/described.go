@@ -101,10 +101,13 @@ func (s *Scanner) beforeOperator(to int) int {
 func (s *Scanner) describedBy(word lex.Span, i int) lex.Span {
 	t, from, to := s.text, word.From, word.To
 	w := t[from:to]
-	if to == i && (string(w) == "MOVE" || string(w) == "VALUE") {
+	if to == i && setting.Declares(w) {
 		if v := s.settings.OfCobol(from, i); v.From < v.To {
 			return v
 		}
+	}
+	if v := s.settings.OfLogin(i); v.From < v.To {
+		return v
 	}
 	switch {
 	case s.sensitiveName(w, names.NoWhole|names.AtEnd) || sql.IsAttached(t, w, from):

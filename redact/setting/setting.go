@@ -16,13 +16,16 @@ import (
 type Finder struct {
 	values   *literal.Reader
 	name     names.Folded // the name that is being read
+	accounts int8         // 1 if the text has accounts of a server, as modules
 	modules  int8         // 1 if the text has a login module of Java, -1 if not, 0 if it was not looked for
 	granting lex.Span     // the line last looked at for rules of Redis' users
 	grants   bool         // whether it has some
 }
 
 // Read starts with the text of r.
-func (f *Finder) Read(r *literal.Reader) { f.values, f.modules, f.granting = r, 0, lex.Span{} }
+func (f *Finder) Read(r *literal.Reader) {
+	f.values, f.accounts, f.modules, f.granting = r, 0, 0, lex.Span{}
+}
 
 // maxGap limits, in bytes, what is looked at for a word next to a name.
 const maxGap = 16
@@ -40,7 +43,7 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 			if label := f.filledIn(first); len(label) > 0 && f.values.Names.IsPairName(&f.name, label) {
 				return found, f.values.Value(i + 1)
 			}
-		case "example", "default":
+		case "example", "default", "Default":
 			if lex.StartsLine(t, first) && f.isExample(first) {
 				return found, f.values.Value(i + 1)
 			}
@@ -50,6 +53,9 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 					return append(found, v), lex.Span{}
 				}
 			}
+		}
+		if f.accounts >= 0 && f.isAccount(first, i) {
+			return found, f.values.Value(i + 1)
 		}
 		return found, lex.Span{}
 	}
@@ -76,6 +82,11 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 		if v := f.values.Behind(i, ':'); v.From < v.To && t[v.From] != '/' && !lex.IsPort(t[v.From:v.To]) {
 			return found, v
 		}
+	case string(name) == "register": // of Asterisk: register => NAME:SECRET@HOST
+		v := f.values.Behind(i, ':')
+		if at := bytes.LastIndexByte(t[v.From:v.To], '@'); at > 0 {
+			return found, lex.Span{From: v.From, To: v.From + at}
+		}
 	case string(name) == "client_send": // of Exim: "^NAME^SECRET"
 		return found, f.values.Behind(i, '^')
 	case (string(name) == "username" || string(name) == "user") && bytes.Contains(t[max(0, first-2*names.MaxPairName):first], []byte("cifs")):
@@ -86,6 +97,36 @@ func (f *Finder) Find(found []lex.Span, name []byte, first, i int) (all []lex.Sp
 		return found, v
 	}
 	return found, lex.Span{}
+}
+
+// isAccount reports whether the name at first, whose colon is at i, is a user's and its value
+// the secret: gin.Accounts{"ann": "SECRET"}, basicAuth({users: {ann: "SECRET"}}).
+func (f *Finder) isAccount(first, i int) bool {
+	t := f.values.Text
+	if f.accounts == 0 {
+		f.accounts = -1
+		if bytes.Contains(t, []byte("Accounts{")) || bytes.Contains(t, []byte("asicAuth")) || bytes.Contains(t, []byte("asic_auth")) {
+			f.accounts = 1
+		}
+	}
+	value := bytes.TrimLeft(t[i+1:min(len(t), i+maxGap)], " \t")
+	if f.accounts < 0 || len(value) == 0 || lex.Classes[value[0]]&lex.IsQuote == 0 {
+		return false
+	}
+	before := t[max(0, first-maxSchema):first]
+	open := bytes.LastIndexByte(before, '{')
+	if open < 0 || bytes.IndexByte(before[open:], '}') > 0 {
+		return false
+	}
+	head := bytes.TrimRight(before[:open], " \t\n")
+	if bytes.HasSuffix(head, []byte("Accounts")) {
+		return true
+	}
+	if !bytes.HasSuffix(head, []byte("map[string]string")) && !bytes.HasSuffix(head, []byte("users:")) && !bytes.HasSuffix(head, []byte(`users":`)) {
+		return false
+	}
+	at := max(bytes.LastIndex(head, []byte("asicAuth")), bytes.LastIndex(head, []byte("asic_auth")))
+	return at > 0 && bytes.IndexByte(head[at:], '(') > 0 && bytes.IndexByte(head[at:], ')') < 0
 }
 
 // ofLetter finds SECRET behind a name of one letter, which starts at first, and the colon at i.
@@ -141,7 +182,7 @@ func (f *Finder) isExample(i int) bool {
 			name, ok := bytes.CutSuffix(line, []byte(":"))
 			return typed && ok && f.values.Names.IsPairName(&f.name, name)
 		}
-		typed = typed || n == indent && bytes.HasPrefix(line, []byte("type:"))
+		typed = typed || n == indent && (bytes.HasPrefix(line, []byte("type:")) || bytes.HasPrefix(line, []byte("NoEcho:")))
 		to = from - 1
 	}
 	return false
@@ -150,29 +191,75 @@ func (f *Finder) isExample(i int) bool {
 // maxSchema limits, in bytes, what is looked at for the name before an example.
 const maxSchema = 256
 
-// OfCobol finds SECRET in MOVE 'SECRET' TO NAME, and in NAME PIC X(8) VALUE 'SECRET', where
-// the word before the white space at i is t[from:i].
+// OfCobol finds SECRET in MOVE 'SECRET' TO NAME, in NAME PIC X(8) VALUE 'SECRET', in NAME TYPE
+// string VALUE 'SECRET' of ABAP, and in NAME EQU 'SECRET' of an assembler, where the word before
+// the white space at i is t[from:i].
 func (f *Finder) OfCobol(from, i int) lex.Span {
 	t := f.values.Text
 	var name []byte
 	v := f.values.Quoted(i+1, 0)
+	line := t[max(0, from-2*names.MaxPairName):from]
+	line = line[bytes.LastIndexByte(line, '\n')+1:]
 	switch string(t[from:i]) {
 	case "MOVE":
 		if at := lex.After(t, v.To+1, " TO "); at > 0 {
 			name = t[at:lex.CredentialEnd(t[:min(len(t), at+names.MaxPairName)], at)]
 		}
 	case "VALUE":
-		line := t[max(0, from-2*names.MaxPairName):from]
-		line = bytes.TrimLeft(line[bytes.LastIndexByte(line, '\n')+1:], " 0123456789") // the level of the name
+		line = bytes.TrimLeft(line, " 0123456789") // the level of the name
 		var ok bool
-		if name, _, ok = bytes.Cut(line, []byte(" PIC ")); !ok {
+		if name, _, ok = bytes.Cut(line, []byte(" PIC ")); ok {
+			break
+		}
+		if name, _, ok = bytes.Cut(line, []byte(" TYPE ")); !ok {
+			return lex.Span{}
+		}
+		name = name[bytes.LastIndexByte(name, ' ')+1:]
+	default:
+		name = bytes.TrimRight(line, " \t.:")
+		if bytes.IndexByte(name, ' ') >= 0 {
 			return lex.Span{}
 		}
 	}
-	if name = bytes.TrimRight(name, " ."); v.From == v.To || len(name) == 0 || lex.MarkLen(t[v.From:]) > 0 || !f.values.Names.IsPairName(&f.name, name) {
+	if name = bytes.TrimRight(name, " ."); v.From == v.To || len(name) == 0 || lex.MarkLen(t[v.From:]) > 0 ||
+		!f.values.Names.IsPairName(&f.name, name) && !bytes.EqualFold(name, []byte("pw")) {
 		return lex.Span{}
 	}
 	return v
+}
+
+// Declares reports whether w is the word of COBOL, ABAP or an assembler before a string that is set.
+func Declares(w []byte) bool {
+	switch string(w) {
+	case "MOVE", "VALUE", "EQU", "equ", "DB", "db", "DC":
+		return true
+	}
+	return false
+}
+
+// OfLogin finds SECRET in a1 LOGIN "NAME" "SECRET" of IMAP and LOGIN NAME 'SECRET' of a client of a
+// database, where the white space before the quotation is at i.
+func (f *Finder) OfLogin(i int) lex.Span {
+	t := f.values.Text
+	line := t[max(0, i-2*names.MaxPairName):i]
+	line = bytes.TrimRight(line[bytes.LastIndexByte(line, '\n')+1:], " ")
+	if len(line) < len("login a") {
+		return lex.Span{}
+	}
+	user := len(line) - 1
+	if quote := line[user]; lex.Classes[quote]&lex.IsQuote != 0 {
+		user = bytes.LastIndexByte(line[:user], quote)
+	} else {
+		user = bytes.LastIndexByte(line, ' ') + 1
+	}
+	if user < len("login ") || !lex.HasFoldSuffix(line[:user], "login ") {
+		return lex.Span{}
+	}
+	head := bytes.TrimRight(line[:user-len("login ")], " ")
+	if n := len(head); n > 0 && head[n-1] != '>' && (bytes.IndexByte(head, ' ') >= 0 || n > 1 && !lex.IsDigit(head[n-1])) {
+		return lex.Span{}
+	}
+	return f.values.Quoted(i+1, 0)
 }
 
 // hasModule reports whether the text configures a login module of Java.
