@@ -73,7 +73,7 @@ func (c *Command) ofVerb(w []byte) (form Form, ok bool) {
 	if c.verb(w) {
 		return NoSecret, true
 	}
-	if c.arguments == 0 || len(w) == 1 && lex.IsDigit(w[0]) || isAssignment(w) { // the type of a key that follows
+	if c.arguments == 0 || len(w) == 1 && lex.IsDigit(w[0]) || isForm(w) || isAssignment(w) { // the type of a key that follows
 		return NoSecret, false
 	}
 	c.seen++
@@ -195,7 +195,7 @@ func (c *Command) atLogin(p Programs, w []byte) (form Form, ok bool) {
 	switch {
 	case p&oracle != 0 && c.words == 1 && string(w) != "target":
 		return AfterSlash, true
-	case p&oracle != 0 && c.words == 2, p&atDatabase != 0 && c.words == 1:
+	case p&oracle != 0 && c.words > 1, p&atDatabase != 0 && c.words <= 2:
 		return AtLogin, true
 	case p&impacket != 0 && bytes.IndexByte(w, '@') > 0:
 		return BeforeAt, true
@@ -280,6 +280,15 @@ func (c *Command) replaced(w []byte, n *names.Classifier, f *names.Folded) int {
 		}
 	}
 	return 0
+}
+
+// isForm reports whether w is the word of a router for how the key that follows is written.
+func isForm(w []byte) bool {
+	switch string(w) {
+	case "cipher", "irreversible-cipher", "simple", "plain", "encrypted", "ciphertext", "plaintext":
+		return true
+	}
+	return false
 }
 
 // isAccountVerb reports whether w is the task of a program that gives somebody

@@ -25,6 +25,24 @@ func AsksSecret(line []byte) bool {
 	return false
 }
 
+// LogsIn reports whether a line starts a session of telnet with its own port, where what it reads
+// begins with a name and a secret.
+func LogsIn(line []byte) bool {
+	command, _, ok := bytes.Cut(line, []byte("<<"))
+	at := bytes.LastIndex(command, []byte("telnet "))
+	if !ok || at < 0 || at > 0 && command[at-1] > ' ' && command[at-1] != '/' {
+		return false
+	}
+	var last []byte
+	words := 0
+	for w := range bytes.FieldsSeq(command[at+len("telnet "):]) {
+		if last = w; w[0] != '-' {
+			words++
+		}
+	}
+	return words == 1 || words == 2 && string(last) == "23"
+}
+
 // TakesSecret reports whether a program reads a secret from standard input, by the n-th
 // word of its command, from 1: kpasswd, fscrypt unlock, sshfs -o password_stdin. Programs
 // that read text have such words in what they look for.
@@ -68,9 +86,9 @@ func IsGiven(text []byte) bool {
 	if bytes.Contains(text, []byte("read -")) || bytes.Contains(text, []byte("-AsSecureString\n")) {
 		return true
 	}
-	return bytes.Contains(text, []byte("<<")) && hasTask(text, func(from, to int) bool {
+	return bytes.Contains(text, []byte("<<")) && (bytes.Contains(text, []byte("telnet ")) || hasTask(text, func(from, to int) bool {
 		return bytes.Contains(text[max(0, from-2*maxVerb):min(len(text), max(to, from+2*maxVerb+len("<<")))], []byte("<<"))
-	})
+	}))
 }
 
 // hasTask reports whether text has a part of a word that TakesSecret knows where is says

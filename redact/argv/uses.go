@@ -15,7 +15,7 @@ type use struct {
 	// and the one after it a secret if the name is sensitive, with "#" the one after
 	// the next is the secret, with "^" also the one behind that, and with "~"
 	// the next word is none. With "!" the next word is one if an option with "@" has
-	// named it.
+	// named it. With "+" the next word is NAME:SECRET.
 	flags string
 	// verbs are words with the number of the argument behind them that is the
 	// secret: "unlock:1". ":1" counts from the program, ":0" is standard input. In
@@ -71,7 +71,10 @@ restic|-p<|key:0
 aws|--plaintext|
 kopia unar lsar msoffcrypto-tool vncdo vncdotool vncconnect rpk caprover zabbix_js ipmi-config bmc-config elasticsearch-users instaloader olevba pkcs11-tool pkcs15-tool ffsend fs_cli yadm|-p|
 tpm2_nvread tpm2_nvwrite tpm2_nvdefine tpm2_load tpm2_import tpm2_sign tpm2_createprimary tpm2_evictcontrol tpm2_activatecredential tpm2_clear|-P* -p*|
-iwctl check_ldap monetdb|-P|
+iwctl check_ldap monetdb kdb5_util|-P|
+conjur|-v|
+dig kdig nsupdate knsupdate|-y+|
+trapsink trap2sink informsink||:2
 dislocker dislocker-fuse|-u* -p*|
 gnome-keyring-daemon newusers||:0
 credstash||put:2
@@ -160,7 +163,7 @@ pk12util|-W -K|
 gpg-preset-passphrase|-P|
 ccrypt ccencrypt ccdecrypt|-K --key|
 mcrypt mdecrypt|-k|
-aescrypt mutool veracrypt truecrypt fcrackzip stegsnow mupdf|-p|
+admintools aescrypt mutool veracrypt truecrypt fcrackzip stegsnow mupdf|-p|
 cryptcat ss-local ss-server ss-redir sslocal ssserver|-k|
 pdftotext pdftoppm pdfimages pdfinfo pdftocairo|-upw -opw|
 croc|--code|
@@ -183,11 +186,14 @@ credhub|-w -v|
 ipmitool||password:1 password:2
 iwconfig iw||key:1
 wbinfo|-a% --authenticate%|
+smbget smbcacls smbcquotas sharesec smbtree winexe wmic nmblookup pth-winexe|-U% --user%|
 radtest||:2 :4 :5
 radclient||:3
 xfreerdp xfreerdp3 wfreerdp wlfreerdp sdl-freerdp freerdp sqlpackage|/p: /gp: /tp: /sp:|
 schtasks SCHTASKS|/p /rp|
-eventcreate driverquery setx tasklist taskkill systeminfo getmac|/p|
+eventcreate driverquery setx tasklist taskkill systeminfo getmac gpresult openfiles bootcfg|/p|
+logman|-u#|
+ttyd gotty|-c+ --credential+|
 reg|/v@ /d!|
 dscl|-passwd^|
 networksetup|-setairportnetwork~|:2
@@ -233,17 +239,17 @@ jq yq|--arg@ --argjson@|
 	`enable||secret:1 password:1 sha256:1 sha512:1 level:2
 username||secret:1 password:1 sha256:1 sha512:1
 set||password:1 passwd:1 passphrase:1 psksecret:1 secret:1 user-secret:1 private-key:1 plaintext-password:1 preshared-key:1
-ip aaa-server||password:1 key:1
+ip aaa-server peer||password:1 key:1
 standby glbp||authentication:1 text:1
 authentication||key:1
 neighbor||password:1
 snmp||community:1
 snmp-server||community:1 2c:1 md5:1 sha:1 des:1 3des:1 aes:2
-ntp ntp-service||md5:1 cipher:1 simple:1
+ntp ntp-service||md5:1 cipher:1 simple:1 value:1
 ppp||password:1
 wpa-psk||:1 ascii:1 hex:1
 ipsec-psk||:1
-pre-shared-key||:1 ascii-text:1 hexadecimal:1 local:1 remote:1
+pre-shared-key||:1 address:3 hostname:3 key:1 ascii-text:1 hexadecimal:1 local:1 remote:1
 tacacs-server radius-server||key:1 secret:1 cipher:1 simple:1
 server-private isakmp||key:1
 bgp ospf isis||authentication-key:1 md5:1 key:1 password:1
@@ -252,7 +258,8 @@ rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
 com2sec com2sec6||:3
 createUser||:3 :5
 stats||auth:1
-local-user super shared-key authentication-key||cipher:1 irreversible-cipher:1 simple:1 md5:1
+local-user super shared-key||cipher:1 irreversible-cipher:1 simple:1 md5:1
+authentication-key authentication-mode||cipher:1 irreversible-cipher:1 simple:1 plain:1 md5:1 value:1
 snmp-agent||read:1 write:1 cipher:1
 pac||key:1
 auth-port acct-port||key:1
@@ -261,6 +268,9 @@ psk||pass-phrase:1
 mgt-config||password:1
 wireless-key wireless-key1 wireless-psk snmp-community-string||:1
 key-string plain-text-password plain-text-password-value wpa-passphrase pre-shared-secret ascii-text insecure-password||:1
+chap-secret cachemgr_passwd||:1
+password_pbkdf2||:2
+webcontrol_authentication stream_authentication||%1
 rootpw bindpw AuthLDAPBindPassword|--plaintext --iscrypted|:1
 Xauth IPSec||password:1 secret:1
 IDENTIFY||:1
@@ -295,7 +305,7 @@ const plainWords = "pro ua pac stats realm Xauth IPSec oper OPER IDENTIFY AUTH A
 
 // deviceWords are those of which sentences speak with a word for a secret: what is behind
 // that is none if a sentence about one has it, "set password policy".
-const deviceWords = "enable username neighbor set ip aaa-server standby glbp authentication"
+const deviceWords = "enable username peer neighbor set ip aaa-server standby glbp authentication"
 
 // The marks of flags.
 const (
@@ -309,6 +319,7 @@ const (
 	flagOther     = '~'
 	flagDescribed = '!'
 	flagPercent   = '%'
+	flagColon     = '+'
 	flagFile      = '<'
 )
 
@@ -340,7 +351,7 @@ var rules = sync.OnceValue(func() map[string]*rule {
 		r := new(rule)
 		for flag := range strings.FieldsSeq(u.flags) {
 			mark := flag[len(flag)-1]
-			if strings.IndexByte("*:=@#^~!%<", mark) < 0 {
+			if strings.IndexByte("*:=@#^~!%<+", mark) < 0 {
 				r.flags = append(r.flags, flagRule{flag, flagNext})
 				continue
 			}
@@ -381,7 +392,7 @@ func (r *rule) flag(w []byte) (mark byte, at int, ok bool) {
 			return f.mark, 0, f.mark != flagInside
 		case f.mark == flagInside && w[n] == ':', n > 2 && w[n] == '=':
 			return f.mark, n + 1, true
-		case (f.mark == flagAttached || f.mark == flagFile) && n == 2:
+		case (f.mark == flagAttached || f.mark == flagFile || f.mark == flagPercent) && n == 2:
 			return f.mark, n, true
 		}
 	}

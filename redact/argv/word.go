@@ -142,6 +142,12 @@ func (c *Command) own(w []byte) (f Form, at int, ok bool) {
 		return AfterPercent, at, true
 	case mark == flagPercent:
 		c.wants(AfterPercent, 1)
+	case mark == flagColon:
+		c.wants(AfterColon, 1)
+		if at > 0 {
+			c.Wanted = 0
+			return AfterColon, at, true
+		}
 	case at > 0:
 		return WholeWord, at, true
 	default:

@@ -238,6 +238,7 @@ func (s *Finder) valueOf(f *Format, i int) lex.Span {
 	if i == operator {
 		return lex.Span{}
 	}
+	piped := i-operator == 1 && t[operator] == '|' && i < len(t) && t[i] == ' '
 	skip(16, "`'\"=\\")
 	to := i
 	for to < len(t) && to-i <= int(f.MaxAfter) && Sets[f.After].Has(t[to]) {
@@ -248,6 +249,9 @@ func (s *Finder) valueOf(f *Format, i int) lex.Span {
 	}
 	if isFiller(t[i:to]) || !HasToken(t[i:min(to, i+maxRun)]) || lex.IsOption(t[i:to]) {
 		return lex.Span{}
+	}
+	if piped && !bytes.ContainsAny(t[i:to], "0123456789") {
+		return lex.Span{} // a program of a shell
 	}
 	if lex.Classes[t[to-1]]&lex.IsQuote != 0 { // which Terraform's format has
 		return lex.Span{From: i, To: i + len(bytes.TrimRight(t[i:to], "\"'`"))}

@@ -163,6 +163,9 @@ func (c *commands) endCommand(b byte) {
 // endLine adds what is below the line for its commands to read.
 func (c *commands) endLine() {
 	l, end := c.line, c.at
+	if !l.reads && l.document.To > 0 && argv.LogsIn(c.text[l.start:end]) {
+		c.session(end+1, c.text[l.document.From:l.document.To])
+	}
 	if l.reads && l.document.To > 0 {
 		c.at = c.document(end+1, c.text[l.document.From:l.document.To])
 	}
@@ -170,6 +173,27 @@ func (c *commands) endLine() {
 		c.answer(end + 1)
 	}
 	c.line = line{start: c.at + 1}
+}
+
+// session adds the second line of the here-document at i, up to its delimiter: what telnet is
+// given is a name, a secret and commands.
+func (c *commands) session(i int, delimiter []byte) {
+	t := c.text
+	var lines [3]lex.Span
+	for n := range lines {
+		end := bytes.IndexByte(t[i:], '\n')
+		if end < 0 {
+			end = len(t) - i
+		}
+		lines[n] = lex.Span{From: i, To: i + len(bytes.TrimRight(t[i:i+end], "\r"))}
+		if w := t[lines[n].From:lines[n].To]; len(w) == 0 || bytes.Equal(w, delimiter) || n < 2 && bytes.IndexByte(w, ' ') >= 0 {
+			return
+		}
+		i = min(i+end+1, len(t))
+	}
+	if v := lines[1]; lex.MarkLen(t[v.From:]) == 0 {
+		c.found = append(c.found, v)
+	}
 }
 
 // pipe notes what the command, or the group, that b ends has written for the next one.

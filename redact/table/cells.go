@@ -256,6 +256,8 @@ func isSecret(b []byte, token bool) bool {
 		alnum = alnum || lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80
 	}
 	switch {
+	case len(bytes.Trim(b, "0123456789.")) == 0 && bytes.Count(b, []byte(".")) == 2: // a version
+		return false
 	case !alnum && len(b) < 4, string(b) == `\N`, len(bytes.Trim(b, "•●*")) == 0: // "-", NULL of PostgreSQL, "•••••"
 		return false
 	case token:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
 )
 
 // maxDirective limits a directive, in bytes.
@@ -13,8 +14,35 @@ const maxDirective = 512
 // "rcon_password SECRET", "AuthLDAPBindPassword SECRET". In prose no name has two
 // words in one.
 func IsDirective(line []byte) bool {
+	text := inEcho(line)
+	line = line[text.From:text.To]
 	name, value := directive(line)
-	return name.From < name.To && value.From < value.To || chap(line).To > 0 || isKeyword(line)
+	return name.From < name.To && value.From < value.To || chap(line).To > 0 || mapped(line).To > 0 || isKeyword(line)
+}
+
+// inEcho returns the text that a shell's command writes, and all of the line without one:
+// echo "rcon_password SECRET" >> server.cfg.
+func inEcho(line []byte) lex.Span {
+	all := lex.Span{From: 0, To: len(line)}
+	if len(line) < len("echo 'a b'") {
+		return all
+	}
+	from := bytes.IndexAny(line[:min(len(line), maxDirective)], "'\"")
+	if from < len("echo ") {
+		return all
+	}
+	switch before := line[:from]; {
+	case bytes.HasSuffix(before, []byte("echo ")), bytes.HasSuffix(before, []byte("echo -e ")), bytes.HasSuffix(before, []byte("echo -n ")),
+		bytes.HasSuffix(before, []byte("printf ")), bytes.HasSuffix(before, []byte("<<< ")), bytes.HasSuffix(before, []byte("<<<")):
+	default:
+		return all
+	}
+	n := bytes.IndexByte(line[from+1:], line[from])
+	if n < 0 {
+		return all
+	}
+	text := bytes.TrimSuffix(line[from+1:from+1+n], []byte(`\n`))
+	return lex.Span{From: from + 1, To: from + 1 + len(text)}
 }
 
 // chap returns the secret of a line of chap-secrets of PPP, CLIENT SERVER SECRET ADDRESS.
@@ -59,6 +87,43 @@ func chap(line []byte) (v lex.Span) {
 	return words[2]
 }
 
+// mapped returns the secret of a line of sasl_passwd of Postfix, HOST:PORT NAME:SECRET, and of
+// one with nothing but a mail address and the secret, NAME@HOST:SECRET, NAME@HOST|SECRET.
+func mapped(line []byte) (v lex.Span) {
+	line = bytes.TrimRight(line, " \t\r")
+	if len(line) < minMapped || len(line) > maxDirective || lex.Classes[line[0]]&lex.IsAlnum == 0 && line[0] != '[' {
+		return v
+	}
+	from, mail := bytes.IndexAny(line, " \t"), false
+	if from > 0 {
+		host, port, ok := bytes.Cut(line[:from], []byte(":"))
+		mail = string(port) == "25" || string(port) == "465" || string(port) == "587"
+		if !ok || bytes.IndexByte(host, '.') < 0 || !lex.IsPort(port) {
+			return v
+		}
+	} else if bytes.IndexByte(line, '@') <= 0 {
+		return v
+	}
+	from += 1 + len(line[from+1:]) - len(bytes.TrimLeft(line[from+1:], " \t"))
+	to := from
+	for to < len(line) && (lex.Classes[line[to]]&lex.IsName != 0 || line[to] == '@' || line[to] == '+') {
+		to++
+	}
+	if to == from || to == len(line) || line[to] != ':' && (from > 0 || line[to] != '|') {
+		return v
+	}
+	secret := line[to+1:]
+	at := bytes.IndexByte(line[from:to], '@')
+	if at == 0 || at < 0 && !mail || from == 0 && (at < 0 || bytes.IndexByte(line[at:to], '.') < 0) || bytes.ContainsAny(secret, " \t/:\\") || lex.MarkLen(secret) > 0 ||
+		len(secret) < 3 || from == 0 && line[to] == ':' && !prose.LooksSecret(secret) || lex.CountDigits(secret) == len(secret) || !isSecret(secret, false) {
+		return v
+	}
+	return lex.Span{From: to + 1, To: len(line)}
+}
+
+// minMapped is the length in bytes of the shortest such line.
+const minMapped = len("a@b.c|abc")
+
 // directive returns the parts of "NAME VALUE", also behind a word for setting it, where
 // NAME has several words.
 func directive(line []byte) (name, value lex.Span) {
@@ -79,12 +144,10 @@ func directive(line []byte) (name, value lex.Span) {
 	}
 	name = word()
 	switch first := line[name.From:name.To]; {
-	case string(first) == "d-i": // of the installer of Debian: d-i passwd/root-password password SECRET
+	case len(line) > len("d-i a/b password ") && isQuestion(line): // of Debian's packages: d-i passwd/root-password password SECRET
 		name = word()
 		name.From += bytes.LastIndexByte(line[name.From:name.To], '/') + 1
-		if kind := word(); string(line[kind.From:kind.To]) != "password" {
-			return lex.Span{}, value
-		}
+		word()
 	case len(first) == len(".logon") && bytes.EqualFold(first, []byte(".logon")): // of Teradata: .logon HOST/USER,SECRET
 		value = word()
 		value.From += bytes.IndexByte(line[value.From:value.To], ',') + 1
@@ -124,6 +187,15 @@ func directive(line []byte) (name, value lex.Span) {
 		return lex.Span{}, value
 	}
 	return name, value
+}
+
+// isQuestion reports whether a line is the answer to a question of debconf with the type of a
+// password: PACKAGE PACKAGE/NAME password SECRET.
+func isQuestion(line []byte) bool {
+	owner, rest, _ := bytes.Cut(line, []byte(" "))
+	question, kind, _ := bytes.Cut(bytes.TrimLeft(rest, " \t"), []byte(" "))
+	of, _, ok := bytes.Cut(question, []byte("/"))
+	return ok && bytes.HasPrefix(bytes.TrimLeft(kind, " \t"), []byte("password ")) && (string(owner) == "d-i" || len(of) > 1 && bytes.HasPrefix(owner, of))
 }
 
 func indent(b []byte) int { return len(b) - len(bytes.TrimLeft(b, " ")) }
@@ -175,19 +247,22 @@ func (f *Finder) set(line []byte) lex.Span {
 	name, value := directive(line)
 	if name.From == name.To || value.From == value.To {
 		c := chap(line)
+		if c.To == 0 && len(line) >= minMapped {
+			c = mapped(line)
+		}
 		if c.To == 0 && isKeyword(line) {
 			c = f.keyword(line)
 		}
 		return c
 	}
 	n, v := line[name.From:name.To], line[value.From:value.To]
-	if n[0] == '.' && len(n) == len(".logon") && isSecret(v, false) {
+	if n[0] == '.' && len(n) == len(".logon") && isSecret(v, false) || isQuestion(line) {
 		return value
 	}
 	if lex.Classes[v[0]]&lex.IsAlnum == 0 && v[0] < 0x80 || v[len(v)-1] == ',' || bytes.IndexByte(v, '(') > 0 {
 		return lex.Span{} // a path, a type
 	}
-	isPassword := endsIn(bytes.TrimRight(n, "0123456789"), "password", "passwd", "passphrase", "pwd", "pass", "_pw", "password-again", "psksecret")
+	isPassword := endsIn(bytes.TrimRight(n, "0123456789"), "password", "passwd", "passphrase", "pwd", "pass", "_pw", "password-again", "password_again", "psksecret")
 	if !isPassword && !endsIn(n, "secret", "token", "key") || !isSecret(v, !isPassword) || !f.Names.IsPairName(&f.name, n) {
 		return lex.Span{}
 	}

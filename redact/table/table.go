@@ -42,8 +42,9 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 				continue
 			}
 		}
-		if c := f.set(t[i:end]); c.From < c.To {
-			found = append(found, lex.Span{From: i + c.From, To: i + c.To})
+		line := inEcho(t[i:end])
+		if c := f.set(t[i+line.From : i+line.To]); c.From < c.To {
+			found = append(found, lex.Span{From: i + line.From + c.From, To: i + line.From + c.To})
 		} else if c := f.pair(t, i, end); c.From < c.To {
 			found = append(found, c)
 		}
