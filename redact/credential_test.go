@@ -137,6 +137,8 @@ func TestText(t *testing.T) {
 		{"123-456 is your verification code", "[redacted len=7] is your verification code"},
 		{"PIN 4711, CVV 123", "PIN [redacted len=4], CVV [redacted len=3]"},
 		{"the pin code 4711", "the pin code [redacted len=4]"},
+		{"暗証番号 4829", "暗証番号 [redacted len=4]"},
+		{"验证码 482913", "验证码 [redacted len=6]"},
 		{"Tu código de verificación es 123456", "Tu código de verificación es [redacted len=6]"},
 		{"您的验证码是123456", "您的验证码是[redacted len=6]"},
 		{"Ваш код подтверждения: 123456", "Ваш код подтверждения: [redacted len=6]"},

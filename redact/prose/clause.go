@@ -92,7 +92,7 @@ func copula(t []byte, i int) (at int, says link) {
 			return at, says
 		case words > 0 && says == apart && len(w) > 1 && w[len(w)-1] == ':':
 			return skipSpace(t, end), is
-		case words == 0 && !isOf(w), len(w) == 0, words > 5:
+		case words == 0 && !isOf(w) && string(w) != "API", len(w) == 0, words > 5:
 			// "password for the database is": what it is for comes before.
 			return skipSpace(t, i), apart
 		}

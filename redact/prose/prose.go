@@ -176,7 +176,7 @@ func isTelling(t []byte, from, to int, kind noun) bool {
 		return false
 	}
 	rest := t[to:min(len(t), to+16)]
-	return !other || kind == password && (behindLogin(t, from) || IsRole(t, from)) || Follows(rest) && (kind == key || kind == number || isLinked(rest))
+	return !other || kind == password && (IsRole(t, from) || !lex.HasFoldSuffix(t[from:to], "pass") && len(lastWord(t, from)) > 0 && isGiven(rest[min(len(rest), 1):])) || Follows(rest) && (kind == key || kind == number || isLinked(rest))
 }
 
 // told finds the secret behind the noun t[from:to].
@@ -239,15 +239,15 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		if v = enclosed(t, v); v.From < v.To {
 			return v
 		}
-		if kind == password && lex.After(t, to, " from ") > 0 && isChanged(t, from) {
-			if v = replaced(t, to); v.From < v.To {
+		if kind == password {
+			if v = changed(t, from, to, at); v.From < v.To {
 				return v
 			}
 		}
 		return announced(t, to)
 	case kind == password && string(w) == "generated":
 		return generated(t, v.To)
-	case kind == key && len(w) < 16 && isOrdinaryKey(t[from:to], before):
+	case kind == key && len(w) < 16 && isOrdinaryKey(t[from:to], before) && (t[from]|0x20 != 'c' || !LooksSecret(w)): // la clave es SECRET
 		return lex.Span{}
 	case quoteLen(t[at:]) > 0, tagged && kind == password:
 		if IsPlain(w) || kind == key && isPath(w) || len(bytes.TrimSpace(w)) < 2 || kind == number && !LooksSecret(w) && lex.CountDigits(w) < 4 {
@@ -269,6 +269,22 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	case !ends:
 		return phrase(t, v)
 	case isUnusual(w):
+		return v
+	}
+	return lex.Span{}
+}
+
+// changed finds the secrets behind the noun t[from:to] that gets another value: changed the
+// password from SECRET to SECRET, set the password as SECRET, with the word behind it at i.
+func changed(t []byte, from, to, i int) lex.Span {
+	replaces, at := lex.After(t, to, " from ") > 0, lex.After(t, i, "as ")
+	if !replaces && at == 0 || !isChanged(t, from) {
+		return lex.Span{}
+	}
+	if replaces {
+		return replaced(t, to)
+	}
+	if v := wordAt(t, at); isToken(t[v.From:v.To]) && LooksSecret(t[v.From:v.To]) {
 		return v
 	}
 	return lex.Span{}
@@ -438,7 +454,7 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 	case kind == key:
 		ordinary := isOrdinaryKey(t[from:v.From-1], before)
 		return isToken(w) && (isMixed(w) && (len(w) >= 16 || !ordinary) || lex.IsRandom(w) && startsRandom(w) && !ordinary || isUsed(t, from, v, before))
-	case kind == number:
+	case kind == number, t[from] >= 0xE3 && isNumber(t, from, v, before):
 		return isNumber(t, from, v, before)
 	case kind != password:
 		return false
@@ -492,6 +508,7 @@ func isOfTest(w []byte) bool {
 func isNumber(t []byte, from int, v lex.Span, before []byte) bool {
 	w, least := t[v.From:v.To], 4
 	switch noun := t[from : v.From-1]; {
+	case noun[0] >= 0xE3:
 	case len(noun) > len("code"): // of another language
 		return false
 	case noun[0]|0x20 == 'c' && noun[1]|0x20 == 'v':

@@ -8,14 +8,14 @@ import (
 )
 
 // IsRole reports whether the noun at from, which has other meanings too, is what something is
-// used as: comme mot de passe.
+// used as, comme mot de passe, or what follows a user: user ann pass SECRET.
 func IsRole(t []byte, from int) bool {
 	for _, as := range [...]string{" comme mot de ", " jako ", " làm mật ", " sebagai kata "} {
 		if bytes.HasSuffix(t[:from], []byte(as)) {
 			return true
 		}
 	}
-	return false
+	return behindLogin(t, from)
 }
 
 // roleOf returns what w, between a secret and the noun behind it, says: "as", "for", "is",

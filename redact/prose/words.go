@@ -39,7 +39,7 @@ func isLinked(rest []byte) bool {
 		word = word[:at]
 	}
 	switch string(word) {
-	case "in", "into", "are", "with", "as", "using", "details", "details:", "data:", "info:", "/", "de":
+	case "API", "in", "into", "are", "with", "as", "using", "details", "details:", "data:", "info:", "/", "de":
 		return true
 	}
 	_, link := linkOf(word)
@@ -273,7 +273,7 @@ func isDeterminer(b []byte) bool {
 // isPreposition reports whether w is before a noun that the secret follows.
 func isPreposition(w []byte) bool {
 	switch string(w) {
-	case "with", "using", "and", "use", "Use", "mit", "con", "avec", "com", "met", "med", "und", "y", "et", "e", "z", "с", "the", "as":
+	case "with", "using", "and", "use", "Use", "mit", "con", "avec", "com", "met", "med", "und", "en", "y", "et", "e", "z", "с", "the", "as":
 		return true
 	}
 	return false
@@ -483,7 +483,7 @@ const plainWords = "" +
 	"expiry entry entries input inputs value values string strings length character characters letters digits symbols words word text type types format " +
 	"formats protection strength check checks checker change changes recovery generator store storage database db server servers service services client " +
 	"clients api apis app apps variable variables env environment config settings setting option options flag flags argument arguments parameter parameters " +
-	"header headers body request requests response reuse login-only hint hints rules rule required vault keychain keyring safe-deposit wallet stdin stdout " +
+	"used ends begins starts header headers body request requests response reuse login-only hint hints rules rule required vault keychain keyring safe-deposit wallet stdin stdout " +
 	"root admin administrator admins system mode flow grant scope spray spraying attack attacks cracking leak leaks breach breaches list lists table column " +
 	"columns row line lines test tests support security access reset-link link links button submit cancel continue forgot remember error errors failure " +
 	"failures success attempt attempts retry return pass break raise throw todo tbd n/a na " +
