@@ -126,7 +126,7 @@ func isFault(b []byte) bool {
 // IsState reports whether the value b says how something is secured rather than with
 // what: auth: basic, MFA: off, API key: missing, pin: latest. A password may be any word.
 func IsState(name, b []byte) bool {
-	if (lex.HasFoldSuffix(name, "pin") || string(name) == "dsn") && isVersion(bytes.TrimRight(b, ",")) { // dsn=4.0.0, stat=Deferred is of mail
+	if (lex.HasFoldSuffix(name, "pin") || string(name) == "dsn") && IsVersion(bytes.TrimRight(b, ",")) { // dsn=4.0.0, stat=Deferred is of mail
 		return true
 	}
 	states := ""
@@ -173,8 +173,8 @@ func IsCount(t, name []byte, i int, v lex.Span) bool {
 	return false
 }
 
-// isVersion reports whether b is the number of a version: 3.2.1, v2.0.
-func isVersion(b []byte) bool {
+// IsVersion reports whether b is the number of a version: 3.2.1, v2.0.
+func IsVersion(b []byte) bool {
 	b = bytes.TrimPrefix(b, []byte("v"))
 	return len(b) > 2 && lex.IsDigit(b[0]) && lex.IsDigit(b[len(b)-1]) && bytes.IndexByte(b, '.') > 0 && len(bytes.Trim(b, ".0123456789")) == 0
 }
@@ -546,12 +546,20 @@ func IsMention(rest []byte) bool {
 	if len(rest) > 1 && (rest[0] == '<' || rest[0] == '>') && rest[1] == ' ' { // to be read from a file
 		return true
 	}
+	if len(rest) > 2 && rest[0] == '(' && 'a' <= rest[1] && rest[1] <= 'z' { // no word of a shell starts so
+		return bytes.IndexByte(rest[:min(len(rest), maxSchema)], ')') > 0
+	}
 	word, behind, ok := bytes.Cut(rest[:min(len(rest), maxWord)], []byte(" "))
+	line, _, _ := bytes.Cut(word, []byte("\n"))
+	switch string(bytes.TrimRight(line, ".,;:)")) {
+	case "option", "options", "argument", "arguments", "parameter", "parameters", "switch", "flags":
+		return true
+	}
 	if !ok || len(behind) == 0 || behind[0] < 'a' || 'z' < behind[0] {
 		return false
 	}
 	switch string(word) {
-	case "via", "is", "or", "and", "the", "flag", "option", "for", "in", "to", "with", "was":
+	case "via", "is", "or", "and", "the", "flag", "for", "in", "to", "with", "was", "if", "when", "can", "must", "should", "as", "from", "by", "take", "takes":
 		return true
 	}
 	return false

@@ -57,6 +57,9 @@ func (s *Scanner) option(i int) lex.Span {
 	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
+	if to < len(t) && t[to] == '`' && i > 0 && t[i-1] == '`' && t[v] != '`' {
+		return lex.Span{} // it is told of
+	}
 	name := t[from:to]
 	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) ||
 		string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) ||
@@ -69,6 +72,9 @@ func (s *Scanner) option(i int) lex.Span {
 		}
 	}
 	c := s.values.Value(v)
+	if v > to+1 && t[v-2] <= ' ' && about.IsVersion(t[c.From:max(c.From, c.To)]) {
+		return lex.Span{} // of a table: since which one there is the option
+	}
 	if b := t[c.From:max(c.From, c.To)]; len(b) > 0 && (lex.IsOption(b) || lex.IsFlag(b) && t[c.From-1] <= ' ' && !s.sensitiveName(b[1:], 0) || about.IsNameOfSecret(name, b) || about.IsKeyFile(name, b) ||
 		(about.IsFile(b) || lex.HasFoldSuffix(name, "shell") && lex.IsWords(b)) && !s.sensitiveName(name, names.NoWhole)) {
 		return lex.Span{}

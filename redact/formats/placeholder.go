@@ -21,6 +21,8 @@ func IsPlaceholder(b []byte) bool {
 		return true
 	case n > 3 && n <= maxSubstituted && b[0] == '$' && b[1] == '(' && b[n-1] == ')':
 		return isSubstituted(b[2 : n-1])
+	case n > 4 && n <= maxSubstituted && b[0] == '{' && b[1] == '{' && b[n-1] == '}' && b[n-2] == '}':
+		return isTemplate(b[2 : n-2])
 	case n == 0 || n > maxPlaceholder:
 		return false
 	case n > 1 && (b[0] == '$' || b[0] == '<' && b[1] == '('):
@@ -57,6 +59,26 @@ bytes:
 		return false
 	}
 	return true
+}
+
+// isTemplate reports whether an expression of a template has no string but those of functions that
+// look something up: .Values.auth.password | b64enc, include "common.name" .
+func isTemplate(b []byte) bool {
+	expression := bytes.TrimLeft(b, "- ")
+	function := expression[:max(0, bytes.IndexAny(expression, " ("))]
+	switch string(function) {
+	case "include", "template", "required", "lookup":
+		return !bytes.Contains(b, []byte("default"))
+	}
+	for i, c := range b {
+		switch {
+		case lex.Classes[c]&lex.IsAlnum != 0 && c < 0x80, strings.IndexByte(" ._$()|,-[]", c) >= 0:
+		case c == '"' && (i+1 < len(b) && b[i+1] == '"' || i > 0 && b[i-1] == '"'): // no text
+		default:
+			return false
+		}
+	}
+	return len(expression) > 0 && !lex.IsDigit(expression[0])
 }
 
 // isVariable reports whether b, which starts with a dollar sign or "<(", is one of a shell.

@@ -75,10 +75,10 @@ func RoleOf(name []byte) Role {
 var roleTable = sync.OnceValue(func() *wordlist.Table {
 	return wordlist.New(
 		"name key k n header headername header_name field fieldname field_name variable varname var param parameter property prop "+
-			"attribute attr setting keyname key_name envname env_name env env_var envvar identifier id label option question prompt expect column column_name columnname", // NameRole
+			"attribute attr setting keyname key_name envname env_name env env_var envvar identifier id label option question prompt prompt_pattern expect column column_name columnname", // NameRole
 		"value val v values data content contents default defaultvalue default_value fallback current currentvalue new newvalue new_value "+
 			"old oldvalue old_value stringvalue string_value valuestring rawvalue raw_value raw plaintext plain payload text string "+
-			"secretvalue input_text body to set arg argument answer fill response reply chars characters keystrokes entry phrase typed send", // ValueRole
+			"secretvalue input_text text_to_type content_to_type txt str body to set arg argument answer fill response reply chars characters keystrokes entry phrase typed send", // ValueRole
 		"type kind ref in role description required enabled format namespace order sort direction op operator example "+
 			"schema action tool output scope version title readonly mode optional hidden index count url resourcetype color icon size "+
 			"state status owner assignee priority milestone level table", // PlainRole
