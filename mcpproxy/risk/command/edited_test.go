@@ -88,6 +88,7 @@ func TestUnsure(t *testing.T) {
 		"cd a\x1b\x7fls\r":                        false,
 		"\x1b[200~ls -la\n\x1b[201~\r":            false,
 		"\x0cls -la\r":                            false,
+		"RED='\x1b[1;31m' OFF='\x1b[0m'\r":        false,
 		"\x1agit status\r":                        false,
 		"tmux send-keys -t %1 Escape :wq Enter":   false,
 		"tmux send-keys -t %1 Up Enter":           false,

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/guard"
@@ -26,7 +27,8 @@ func GivesAccess(s *shell.Shell, name string, args []shell.Field, in shell.Strea
 	case "az":
 		azureAccess(s, args)
 	case "kubectl", "oc", "k", "kubecolor":
-		if text := shell.Join(args); strings.Contains(text, "config view") && strings.Contains(text, "--raw") {
+		if text := shell.Join(args); strings.Contains(text, "config view") && strings.Contains(text, "--raw") &&
+			!slices.ContainsFunc(args, isPublicField) {
 			s.Add(detector.CredentialRead)
 		}
 		clusterAccess(s, args, in)
@@ -38,6 +40,13 @@ func GivesAccess(s *shell.Shell, name string, args []shell.Field, in shell.Strea
 			s.Add(detector.Persistence) // runs at each installation
 		}
 	}
+}
+
+// isPublicField reports whether kubectl prints one field of a configuration that is no secret.
+func isPublicField(a shell.Field) bool {
+	_, path, ok := strings.Cut(a.Text, "jsonpath=")
+	return ok && strings.Count(path, "{") == 1 && !strings.ContainsAny(path, " ,*") &&
+		shell.In(strings.TrimRight(path[strings.LastIndexByte(path, '.')+1:], "}"), "certificate-authority-data certificate-authority client-certificate-data client-certificate server")
 }
 
 func awsAccess(s *shell.Shell, args []shell.Field) {

@@ -180,7 +180,7 @@ func (e *lineEditor) escape(s string) int {
 		e.key([...]byte{'1': 0x01, '7': 0x01, '3': 0x04, '4': 0x05, '8': 0x05}[s[1]])
 	case 'A' <= s[n] && s[n] <= 'H' && n == 1:
 		e.key([...]byte{0x10, 0x0e, 0x06, 0x02, 0, 0x05, 0, 0x01}[s[n]-'A'])
-	case s[n] != '~' && n > 1: // with keys that are held
+	case s[n] != '~' && s[n] != 'm' && n > 1: // with keys that are held; colours of a text do nothing
 		e.unsure = true
 	}
 	return n + 1

@@ -17,7 +17,7 @@ func (s *Shell) Assigned(name, value string) {
 	case OneOf(name, "precmd", "VISUAL", "FCEDIT", "GIT_EXTERNAL_DIFF", "LESSOPEN", "LESSCLOSE", "BROWSER"),
 		strings.HasSuffix(name, "_COMMAND"), strings.HasSuffix(name, "EDITOR"), strings.HasSuffix(name, "PAGER"), strings.HasSuffix(name, "_RSH"), strings.HasSuffix(name, "_WRAPPER"), strings.HasSuffix(name, "ASKPASS"),
 		strings.HasPrefix(name, "GIT_CONFIG_VALUE_"):
-		if s.MaybeRun(strings.TrimLeft(value, "|!")); strings.HasSuffix(name, "EDITOR") || name == "VISUAL" {
+		if s.MaybeRun(strings.TrimLeft(value, "|!")); (strings.HasSuffix(name, "EDITOR") || name == "VISUAL") && !strings.HasPrefix(value, Hole) {
 			s.MaybeRun(value + " ${_}") // a file is added
 		}
 	case name == "TAR_OPTIONS":
