@@ -353,7 +353,7 @@ func StartsCommand(text []byte, i, to int) bool {
 // Kinds without a secret unless there is an option, or a word for the program's
 // task.
 const (
-	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain | flagUse
+	withOption = webClient | mysql | dashP | ldap | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain | flagUse
 	withLogin  = registry | tokenLogin | Machine
 	withVerb   = verbUse | account
 )

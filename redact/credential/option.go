@@ -57,9 +57,6 @@ func (s *Scanner) option(i int) lex.Span {
 	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
-	if to < len(t) && t[to] == '`' && i > 0 && t[i-1] == '`' && t[v] != '`' {
-		return lex.Span{} // it is told of
-	}
 	name := t[from:to]
 	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) ||
 		string(name) == "secret" && bytes.HasPrefix(t[v:], []byte("id=")) || about.IsSwitch(name) || about.IsGcloudSecret(t, t[i:to], to) ||
@@ -72,6 +69,9 @@ func (s *Scanner) option(i int) lex.Span {
 		}
 	}
 	c := s.values.Value(v)
+	if t[to] == '`' && i > 0 && t[i-1] == '`' && lex.IsWords(bytes.TrimRight(t[c.From:max(c.From, c.To)], ",;:)")) {
+		return lex.Span{} // it is told of: `--password` is required
+	}
 	if v > to+1 && t[v-2] <= ' ' && about.IsVersion(t[c.From:max(c.From, c.To)]) {
 		return lex.Span{} // of a table: since which one there is the option
 	}
