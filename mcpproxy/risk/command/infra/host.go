@@ -11,8 +11,13 @@ import (
 // Stops judges what stops the host, a service or a session.
 func Stops(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	verb := p.Arg(0)
-	if slices.ContainsFunc(args, func(a shell.Field) bool { return a.Text == "--help" }) {
-		return
+	for _, a := range args {
+		if a.Text == "--help" {
+			return
+		}
+		if a.Text == "--" {
+			break
+		}
 	}
 	switch name {
 	case "shutdown":
@@ -84,8 +89,13 @@ func Stops(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	bad := false
 	verb := p.Arg(0)
-	if slices.ContainsFunc(args, func(a shell.Field) bool { return a.Text == "--help" }) {
-		return
+	for _, a := range args {
+		if a.Text == "--help" {
+			return
+		}
+		if a.Text == "--" {
+			break
+		}
 	}
 	switch name {
 	case "iptables", "ip6tables":
