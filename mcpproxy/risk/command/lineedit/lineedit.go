@@ -80,30 +80,48 @@ func AppendKey(dst []byte, name string) (typed []byte, ok bool) {
 		}
 		rest = rest[2:]
 	}
-	key := keyNamed(rest)
+	key, plain := keyNamed(rest), rest == name
+	named := key != ""
 	if n, err := strconv.ParseUint(strings.TrimPrefix(rest, "0x"), 16, 21); err == nil && strings.HasPrefix(rest, "0x") {
 		key = string(rune(n))
 	}
 	switch {
-	case key == "" && (rest == name || utf8.RuneCountInString(rest) != 1):
+	case key == "" && (plain || utf8.RuneCountInString(rest) != 1):
 		return dst, false
 	case key == "":
 		key = rest
 	}
-	if meta {
+	switch {
+	case named && !plain && key != " " && (control || !meta || len(key) > 1 || key < "\b"):
+		return append(dst, held...), true
+	case meta:
 		dst = append(dst, 0x1b)
 	}
-	switch {
-	case !control || len(key) != 1:
-		dst = append(dst, key...)
-	case key == "?":
-		dst = append(dst, 0x7f)
-	case key[0]&0x1f == '\r' || key[0]&0x1f == '\n':
-		dst = append(dst, '\n')
-	default:
-		dst = append(dst, key[0]&0x1f)
+	if control && len(key) == 1 {
+		return append(dst, controlled(key[0])), true
 	}
-	return dst, true
+	return append(dst, key...), true
+}
+
+// held is what a terminal sends for a key that moves while others are held.
+const held = "\x1b[1;5D"
+
+// controlled returns what tmux sends for a character with Ctrl. Of some it depends on the
+// version: they are as undo, whose effect is not followed.
+func controlled(c byte) byte {
+	switch {
+	case c == 'j' || c == 'J' || c == 'm' || c == 'M':
+		return '\n'
+	case '@' <= c && c <= '~':
+		return c & 0x1f
+	case c == ' ' || c == '2':
+		return 0
+	case c == '?':
+		return 0x7f
+	case c == '6':
+		return 0x1e
+	}
+	return 0x1f
 }
 
 // keyNamed returns what a key of a terminal sends, for some that do the same what another
@@ -323,7 +341,9 @@ func (e *lineEditor) key(c byte) {
 	killing := e.killing
 	e.killing = false
 	switch c {
-	case 0, 0x07, 0x0c, 0x11, 0x13, 0x1e: // the last two stop and start the terminal's output
+	case 0, 0x07, 0x0c, 0x1e:
+	case 0x11, 0x13: // start and stop the terminal's output; without stty ixon, quote and search
+		e.unsure = true
 	case 0x01:
 		e.home()
 	case 0x02:
