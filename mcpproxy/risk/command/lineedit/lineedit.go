@@ -26,7 +26,11 @@ func Edit(text string, limit int) (edited string, moved int, unsure string) {
 	for i := 0; i < len(text) && e.moved <= limit; i++ {
 		c := text[i]
 		switch {
+		case e.quoting:
+			e.quoting = false
+			e.insert(c)
 		case c == '\r' || c == '\n' || c == 0x03 || c == 0x0f: // the last is operate-and-get-next
+			e.unsure = e.unsure || c == 0x0f && e.back > 0 // the line after the one that was recalled follows
 			if c != '\r' || i+1 == len(text) || text[i+1] != '\n' {
 				e.accept()
 			}
@@ -35,9 +39,8 @@ func Edit(text string, limit int) (edited string, moved int, unsure string) {
 			e.insert(c)
 		case c == 0x1b:
 			i += e.escape(text[i+1:])
-		case c == 0x16 && i+1 < len(text): // quoted-insert
-			i++
-			e.insert(text[i])
+		case c == 0x16: // quoted-insert
+			e.quoting = true
 		default:
 			e.key(c)
 		}
@@ -49,11 +52,8 @@ func Edit(text string, limit int) (edited string, moved int, unsure string) {
 	return string(e.left), e.moved, string(e.typed)
 }
 
-// What a terminal sends around a text that is pasted, from its ESC on and behind it.
-const (
-	endPaste   = "\x1b[201~"
-	startPaste = "[200~"
-)
+// endPaste is what a terminal sends behind a text that is pasted.
+const endPaste = "\x1b[201~"
 
 // isEditing reports whether a character is not one that the line editor inserts.
 func isEditing(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
@@ -152,9 +152,18 @@ func keyNamed(name string) string {
 		return "\x1b[A"
 	case "down":
 		return "\x1b[B"
-	case "ic", "insert", "btab", "ppage", "pageup", "pgup", "npage", "pagedown", "pgdn",
-		"f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12":
+	case "ic", "insert":
 		return "\x1b[2~"
+	case "ppage", "pageup", "pgup":
+		return "\x1b[5~"
+	case "npage", "pagedown", "pgdn":
+		return "\x1b[6~"
+	case "btab":
+		return "\x1b[Z"
+	case "f1", "f2", "f3", "f4":
+		return "\x1bOP"
+	case "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12":
+		return "\x1b[15~"
 	}
 	return ""
 }
@@ -170,44 +179,90 @@ type lineEditor struct {
 	colon               int  // where a command of vi starts in the line, or -1
 	killing             bool // the key before killed too: what both kill comes back together
 	pasting             bool
+	quoting             bool // the next key is inserted
 	unsure              bool
 }
 
+// What sequences do that are bound to no other key.
+const (
+	toWord = 0x80 + iota
+	overWord
+	killWord
+	quote
+	paste
+	pasted
+	search
+)
+
+// sequences are those behind ESC that bash 5.2 binds, and Debian's inputrc, with the key that
+// does the same.
+var sequences = [...]struct {
+	keys string
+	does byte
+}{
+	{"[A", 0x10}, {"[B", 0x0e}, {"[C", 0x06}, {"[D", 0x02}, {"[F", 0x05}, {"[H", 0x01},
+	{"OA", 0x10}, {"OB", 0x0e}, {"OC", 0x06}, {"OD", 0x02}, {"OF", 0x05}, {"OH", 0x01},
+	{"[1~", 0x01}, {"[3~", 0x04}, {"[4~", 0x05}, {"[7~", 0x01}, {"[8~", 0x05},
+	{"[2~", quote}, {"[5~", search}, {"[6~", search}, {"[200~", paste}, {"[201~", pasted},
+	{"[1;3C", overWord}, {"[1;3D", toWord}, {"[1;5C", overWord}, {"[1;5D", toWord},
+	{"[5C", overWord}, {"[5D", toWord}, {"\x1b[C", overWord}, {"\x1b[D", toWord}, {"[3;5~", killWord},
+}
+
 // escape reads an escape sequence, without its ESC, and does what it does. It returns the
-// length of the sequence.
+// length of the sequence. Of one that is not bound the editor takes no more than up to the
+// first byte that differs, and inserts the rest: ESC[30m is "m".
 func (e *lineEditor) escape(s string) int {
+	if s == "" || s[0] != '[' && s[0] != 'O' && s[0] != 0x1b {
+		return e.meta(s)
+	}
+	n := 0
+	for _, q := range sequences {
+		same := 0
+		for same < len(s) && same < len(q.keys) && s[same] == q.keys[same] {
+			same++
+		}
+		if same == len(q.keys) {
+			e.sequence(q.does)
+			return same
+		}
+		n = max(n, same)
+	}
+	e.unsure = true
+	e.typed = append(e.typed, ' ')
+	if strings.HasPrefix(s, "\x1b:") {
+		return 1 + e.meta(s[1:]) // vi in another mode already
+	}
+	if s[0] == 0x1b { // complete
+		return 1
+	}
+	return min(n+1, len(s))
+}
+
+// sequence does what a sequence does.
+func (e *lineEditor) sequence(does byte) {
+	switch does {
+	case toWord:
+		e.meta("b")
+	case overWord:
+		e.meta("f")
+	case killWord:
+		e.meta("d")
+	case paste, pasted:
+		e.pasting = does == paste
+	case quote, search:
+		e.unsure, e.quoting = true, does == quote
+	default:
+		e.key(does)
+	}
+}
+
+// meta does what the first key of s does with Meta, or behind ESC, and returns the length of
+// that key. ESC also ends a mode of vi: then the key has another meaning.
+func (e *lineEditor) meta(s string) int {
 	if s == "" {
 		return 0
 	}
-	if s[0] != '[' && s[0] != 'O' {
-		return e.meta(s[0])
-	}
-	const longest = 16
-	n := 1
-	for ; n < len(s) && n < longest && s[n] < '@'; n++ {
-	}
-	if n == len(s) || n == longest {
-		return 0
-	}
-	switch {
-	case strings.HasPrefix(s, startPaste):
-		e.pasting = true
-	case strings.HasPrefix(s, endPaste[1:]):
-		e.pasting = false
-	case s[n] == '~' && n == 2 && strings.IndexByte("17348", s[1]) >= 0:
-		e.key([...]byte{'1': 0x01, '7': 0x01, '3': 0x04, '4': 0x05, '8': 0x05}[s[1]])
-	case 'A' <= s[n] && s[n] <= 'H' && n == 1:
-		e.key([...]byte{0x10, 0x0e, 0x06, 0x02, 0, 0x05, 0, 0x01}[s[n]-'A'])
-	case s[n] != '~' && s[n] != 'm' && n > 1: // with keys that are held; colours of a text do nothing
-		e.unsure = true
-	}
-	return n + 1
-}
-
-// meta does what a key does with Meta, or behind ESC, and returns 1 if it is one. ESC also
-// ends a mode of vi: then the key has another meaning.
-func (e *lineEditor) meta(c byte) int {
-	switch c {
+	switch s[0] {
 	case 0x7f, 0x08: // e.killing is as the key before left it
 		e.kill(e.wordBefore(), false)
 		return 1
@@ -215,11 +270,10 @@ func (e *lineEditor) meta(c byte) int {
 		e.end()
 		e.colon = len(e.left)
 		return 1
-	case 0x1b, '\r', '\n', ' ':
-		return 0
 	}
 	e.unsure = true
-	switch c {
+	e.typed = append(e.typed, ' ')
+	switch s[0] {
 	case 'b':
 		for at := e.wordBefore(); len(e.left) > at; e.moved++ {
 			e.key(0x02)
@@ -232,14 +286,12 @@ func (e *lineEditor) meta(c byte) int {
 		for ; len(e.right) > 0 && isAlnum(e.right[len(e.right)-1]); e.moved++ {
 			e.key(0x06)
 		}
-		if c == 'd' {
+		if s[0] == 'd' {
 			e.kill(at, false)
 		}
 	case '\\': // the spaces around the cursor
 		e.left = append(e.left[:e.start], bytes.TrimRight(e.left[e.start:], " \t")...)
 		e.right = bytes.TrimRight(e.right, " \t")
-	default:
-		return 0
 	}
 	return 1
 }
@@ -341,7 +393,9 @@ func (e *lineEditor) key(c byte) {
 	killing := e.killing
 	e.killing = false
 	switch c {
-	case 0, 0x07, 0x0c, 0x1e:
+	case 0, 0x0c, 0x1e:
+	case 0x07: // zsh gives up the line
+		e.unsure = e.unsure || len(e.left)+len(e.right) > e.start
 	case 0x11, 0x13: // start and stop the terminal's output; without stty ixon, quote and search
 		e.unsure = true
 	case 0x01:
