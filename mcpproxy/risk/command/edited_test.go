@@ -10,6 +10,13 @@ import (
 func TestEdited(t *testing.T) {
 	d := New(nil)
 	for text, want := range map[string]bool{
+		"x\rrm -rf /srv\x10\x0e\r":                            true,
+		"\r\rx\r\rrm -rf /srv\x10\x0e\r":                      true,
+		"m -rf /srv\x01\x1b:r\r":                              true,
+		"m -rf /srv\x01\x0er\r":                               true,
+		"m -rf /srv\x01\x14r\r":                               true,
+		"rm -rf /srv\x15\x0c\x15\x19\r":                       true,
+		"rm -rf /srv\x16\x00\r":                               true,
 		"r\x1b[30m -rf /srv\r":                                true,
 		"r\x1b[1;31m -rf /srv\r":                              true,
 		"rm \x1b[15~ -rf /srv\r":                              true,

@@ -27,8 +27,9 @@ func Edit(text string, limit int) (edited string, moved int, unsure string) {
 		c := text[i]
 		switch {
 		case e.quoting:
-			e.quoting = false
-			e.insert(c)
+			if e.quoting = false; c != 0 {
+				e.insert(c)
+			}
 		case c == '\r' || c == '\n' || c == 0x03 || c == 0x0f: // the last is operate-and-get-next
 			e.unsure = e.unsure || c == 0x0f && e.back > 0 // the line after the one that was recalled follows
 			if c != '\r' || i+1 == len(text) || text[i+1] != '\n' {
@@ -49,7 +50,7 @@ func Edit(text string, limit int) (edited string, moved int, unsure string) {
 	if e.ex(); !e.unsure {
 		e.typed = nil
 	}
-	return string(e.left), e.moved, string(e.typed)
+	return string(append(e.left, e.commands...)), e.moved, string(e.typed)
 }
 
 // endPaste is what a terminal sends behind a text that is pasted.
@@ -174,10 +175,12 @@ type lineEditor struct {
 	left, right, killed []byte
 	typed               []byte // all that was inserted, with spaces for keys
 	start               int
-	moved               int  // bytes, from one of these to another
-	back                int  // lines that were recalled
-	colon               int  // where a command of vi starts in the line, or -1
-	killing             bool // the key before killed too: what both kill comes back together
+	moved               int    // bytes, from one of these to another
+	back                int    // lines that were recalled
+	recalled, saved     []byte // the last one, and what was being typed
+	colon               int    // where a command of vi starts in what was typed, or -1
+	commands            []byte // these
+	killing             bool   // the key before killed too: what both kill comes back together
 	pasting             bool
 	quoting             bool // the next key is inserted
 	unsure              bool
@@ -267,8 +270,7 @@ func (e *lineEditor) meta(s string) int {
 		e.kill(e.wordBefore(), false)
 		return 1
 	case ':':
-		e.end()
-		e.colon = len(e.left)
+		e.colon = len(e.typed)
 		return 1
 	}
 	e.unsure = true
@@ -320,32 +322,48 @@ func (e *lineEditor) accept() {
 	e.start, e.back, e.killing = len(e.left), 0, false
 }
 
-// ex adds what is behind ESC and a colon as a line too: in vi these start a command, in a
-// shell they do nothing.
+// ex keeps what is behind ESC and a colon: in vi these start a command, in a shell they do
+// nothing.
 func (e *lineEditor) ex() {
-	if 0 <= e.colon && e.colon < len(e.left) && len(e.left) <= maxLine {
-		command := string(e.left[e.colon:])
+	if command := e.typed[min(max(e.colon, 0), len(e.typed)):]; e.colon >= 0 && len(e.commands)+len(command) <= maxLine {
 		e.moved += len(command)
-		e.left = append(append(e.left, "\n:"...), command...)
+		e.commands = append(append(e.commands, "\n:"...), command...)
 	}
 	e.colon = -1
 }
 
-// recall makes the line one that was typed before. An earlier one than the first is not known.
+// recall makes the line one that was typed before, or, where there is none behind it, the one
+// that was being typed.
 func (e *lineEditor) recall(back int) {
 	to := e.start
-	for n := back; n > 0 && to > 0; n-- {
-		e.moved++
-		to = bytes.LastIndexByte(e.left[:to-1], '\n') + 1
+	for n := back; n > 0 && to > 0; { // empty lines are not kept
+		end := to - 1
+		to = bytes.LastIndexByte(e.left[:end], '\n') + 1
+		if e.moved++; to < end {
+			n--
+		}
+		if to == 0 && n > 0 {
+			back = -1
+		}
 	}
-	if e.back = back; back < 0 || e.start == 0 {
-		e.back = 0
+	e.moved += len(e.left) - to + len(e.saved)
+	if back < 0 || e.start == 0 { // a line of an earlier call, or none
+		e.unsure = true
 		return
 	}
-	line, _, _ := bytes.Cut(e.left[to:e.start], []byte{'\n'})
-	e.moved += e.start - to
-	if e.right = e.right[:0]; e.start+len(line) <= maxLine {
-		e.left = append(e.left[:e.start], line...)
+	e.end()
+	switch line := e.left[e.start:]; {
+	case e.back == 0:
+		e.saved = append(e.saved[:0], line...)
+	case !bytes.Equal(line, e.recalled):
+		e.unsure = true // the shell keeps what was changed
+	}
+	if e.recalled = append(e.recalled[:0], e.saved...); back > 0 {
+		line, _, _ := bytes.Cut(e.left[to:e.start], []byte{'\n'})
+		e.recalled = append(e.recalled[:0], line...)
+	}
+	if e.back = back; e.start+len(e.recalled) <= maxLine {
+		e.left = append(e.left[:e.start], e.recalled...)
 	}
 }
 
@@ -428,6 +446,9 @@ func (e *lineEditor) key(c byte) {
 	case 0x10:
 		e.recall(e.back + 1)
 	case 0x14: // transpose
+		if len(e.left) == e.start {
+			break
+		}
 		if len(e.right) > 0 {
 			e.key(0x06)
 		}
@@ -476,6 +497,10 @@ func (e *lineEditor) insert(c byte) {
 func (e *lineEditor) kill(from int, forward bool) {
 	part := e.left[from:]
 	e.moved += len(part)
+	if len(part) == 0 {
+		e.killing = false
+		return
+	}
 	switch {
 	case !e.killing:
 		e.killed = append(e.killed[:0], part...)
