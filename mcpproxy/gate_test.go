@@ -53,9 +53,9 @@ func TestPanicInAssessment(t *testing.T) {
 	}
 }
 
-// TestAnswerToTheProxyStandsAlone refuses an answer to a question of the proxy that has company on
-// its line: another reader could take it for something else.
-func TestAnswerToTheProxyStandsAlone(t *testing.T) {
+// gateOf returns what a client needs to decide by a policy, "" for none.
+func gateOf(t *testing.T, source string, mode policy.Mode) (*redact.Redactor, Gate) {
+	t.Helper()
 	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -64,12 +64,21 @@ func TestAnswerToTheProxyStandsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.Load([]byte(`{"version":"1","default":"allow"}`), "p.json")
-	if err != nil {
-		t.Fatal(err)
+	g := Gate{Risk: a, Mode: mode, Counters: &policy.Memory{}}
+	if source != "" {
+		if g.Policy, err = policy.Load([]byte(source), "p.json"); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return red, g
+}
+
+// TestAnswerToTheProxyStandsAlone refuses an answer to a question of the proxy that has company on
+// its line: another reader could take it for something else.
+func TestAnswerToTheProxyStandsAlone(t *testing.T) {
+	red, gate := gateOf(t, `{"version":"1","default":"allow"}`, policy.Enforce)
 	c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(),
-		Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
+		Gate: gate})
 	one := []wire.Message{{}}
 	for _, tt := range []struct {
 		name    string
@@ -96,18 +105,7 @@ func TestAmbiguousBehindCut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine has nothing for the race detector")
 	}
-	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := risk.New(risk.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := policy.Load([]byte(`{"version":"1","default":"allow"}`), "p.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	red, gate := gateOf(t, `{"version":"1","default":"allow"}`, policy.Enforce)
 	var b strings.Builder
 	for i := range 3000 {
 		fmt.Fprintf(&b, `"k%d":%q,`, i, strings.Repeat("x", 400))
@@ -120,7 +118,7 @@ func TestAmbiguousBehindCut(t *testing.T) {
 		`"o":[{"a":1},{"a":2}]`:             "",
 		`"o":{"a":{"a":"a"},"A":["a","a"]}`: "",
 	} {
-		c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(), Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
+		c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(), Gate: gate})
 		m := wire.Message{Raw: []byte(`{}`), ID: []byte("1"), Method: []byte(`"tools/call"`), Name: []byte(`"t"`), Arguments: []byte("{" + b.String() + last + "}")}
 		c.read(0, &m, 0, time.Now(), "")
 		c.decide(&wire.Frame{}, c.items, false, false, time.Now())

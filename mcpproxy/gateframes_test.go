@@ -15,9 +15,7 @@ import (
 	"testing"
 
 	"auditproxy/mcpproxy/policy"
-	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
-	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,20 +62,7 @@ func measuredFrames(t *testing.T) (list []measured) {
 // reads, under a policy, "" for none, and the calls that were recorded.
 func gated(t *testing.T, source string, mode policy.Mode, reads ...[]byte) (server []byte, calls []audit.Record) {
 	t.Helper()
-	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := risk.New(risk.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := Gate{Risk: a, Mode: mode, Counters: &policy.Memory{}}
-	if source != "" {
-		if g.Policy, err = policy.Load([]byte(source), "p.json"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	red, g := gateOf(t, source, mode)
 	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

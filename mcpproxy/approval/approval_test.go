@@ -81,8 +81,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestOwnDirectory: nobody else reaches an own directory, so that the mode of an answer in it,
-// as a lax umask makes it, says nothing.
+// TestOwnDirectory answers with a file that others may write, as with a lax umask. No other user
+// can enter an own directory, so the mode does not matter there.
 func TestOwnDirectory(t *testing.T) {
 	d := own(t)
 	must(t, d.Ask(question("q1")))

@@ -366,7 +366,7 @@ func TestAlwaysInSharedDirectory(t *testing.T) {
 	must(t, os.Mkdir(always, 0o700)) // as a crash leaves it
 	got := proxy.try("allows send_keys 0123456789abcdef")
 	if !strings.HasPrefix(got, "error reading what is always allowed") {
-		t.Errorf("where nobody else may look: %s", got)
+		t.Errorf("with a directory that others cannot read: %s", got)
 	}
 	must(t, os.Remove(always))
 	good.do("give q1 always Ann", "ok")
