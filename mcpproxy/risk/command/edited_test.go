@@ -102,6 +102,7 @@ func TestUnsure(t *testing.T) {
 		"\x12git push\r":                                          true,
 		"x\x1a rm\r":                                              true,
 		"echo \x07rm -rf /srv\r":                                  true,
+		"#rm\rz\r\x10\x10\x01\x04\x0e\x10\r":                      true,
 		"echo x\r#rm\r\x10\x10\x0f\x01\x04\r":                     true,
 		"#rm -rf /srv\r\x1b[5~\x01\x04\r":                         true,
 		"tmux send-keys '#rm -rf /srv' Enter PageUp C-a DC Enter": true,
