@@ -305,12 +305,19 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.runner(name, args, in)
 	case "python", "python2", "python3", "pypy", "pypy3", "ipython", "ipython3", "perl", "ruby", "irb", "jruby", "node", "nodejs", "deno", "bun", "php", "lua",
 		"luajit", "osascript", "Rscript", "pwsh", "powershell", "tclsh", "groovy", "julia", "elixir", "cmd",
-		"tsx", "ts-node", "R", "raku", "swift", "scala", "kotlin", "clojure", "clj", "bb", "racket", "guile", "sbcl", "crystal", "jshell", "go":
+		"tsx", "ts-node", "R", "raku", "swift", "scala", "scala-cli", "kotlin", "kotlinc", "iex", "ghc", "runghc", "ecl", "clojure", "clj", "bb", "racket", "guile", "sbcl", "crystal", "jshell", "go":
 		s.interpreter(name, args, in)
 	case "vim", "vi", "nvim", "ex", "view", "ed", "emacs", "gvim", "emacsclient":
 		s.editor(args, in)
 	case "make", "gmake", "ninja", "just", "rake", "rails", "bin/rails":
 		recipe.Build(s.Shell, name, args, in)
+	case "mix":
+		if len(args) > 1 && args[0].Text == "run" {
+			s.interpreter("elixir", args[1:], in)
+		} else if len(args) > 1 && args[0].Text == "eval" {
+			s.interpreter("elixir", args, in)
+		}
+		infra.TearsDown(s.Shell, name, args)
 	case "git", "hub":
 		s.git(args)
 	case "hg", "svn", "jj", "bfg", "fossil", "p4":

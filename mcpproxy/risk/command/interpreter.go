@@ -119,7 +119,7 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 		args, inline = args[1:], ""
 	case "tclsh":
 		language = "tcl"
-	case "osascript", "Rscript", "lua", "luajit", "groovy", "julia", "elixir":
+	case "osascript", "Rscript", "lua", "luajit", "groovy", "julia", "elixir", "iex", "ghc", "runghc", "kotlinc":
 		inline = "e"
 	}
 	if len(args) > 1 && (name == "deno" || name == "bun") {

@@ -124,7 +124,10 @@ func (s rules) devices(name string, p *shell.Flags) {
 	case "nvme":
 		bad = p.Any("format", "sanitize", "write", "write-zeroes", "delete-ns")
 	case "mdadm":
-		bad = p.Has("zero-superblock", "C", "create")
+		bad = p.Has("zero-superblock", "C", "create", "f", "fail", "set-faulty", "r", "remove")
+		if p.Has("S", "stop") {
+			s.Add(detector.Teardown)
+		}
 	case "cryptsetup":
 		bad = p.Any("luksFormat", "erase", "luksErase", "luksKillSlot", "luksRemoveKey", "reencrypt", "luksDump-master")
 	case "zpool":
@@ -279,6 +282,12 @@ func (s rules) kill(name string, args []shell.Field) {
 		}
 	}
 	// A soft signal does not count, except where fuser's default is SIGKILL.
+	if shell.OneOf(name, "pkill", "killall", "skill") {
+		p := shell.ParseFlags(args, "uUGgPst", "euid uid user group pgroup parent session terminal signal ns pidfile")
+		if len(p.Args) == 0 && p.Has("u", "U", "euid", "uid", "user", "t", "terminal") {
+			s.Add(detector.Kill) // all that a user runs, or on a terminal
+		}
+	}
 	if hard && (targets > 0 || name == "pkill" || name == "killall") {
 		s.Add(detector.Kill)
 	}

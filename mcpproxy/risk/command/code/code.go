@@ -34,14 +34,14 @@ var (
 	deletes = pattern{lazyregexp.New(`(?i)\b(?:rmtree|removedirs|remove_tree|rm_rf?|rm_f|remove_dir|remove_entry(?:_secure)?|rmSync|rmdirSync|unlinkSync|rimraf|emptyDirSync|removeSync|remove_file|send2trash|NSFileManager.*removeItem|deleteSync)\b` +
 		`|\b(?:os|Path\([^)]*\)|fs|fsp|fsPromises|promises|FileUtils|File|Dir|Pathname|Deno|Bun|shutil|pathlib|io|posix|nt|unlink|shelljs|sh)['")\]]*\.(?:remove|removeSync|unlink|rm|rmdir|delete|rmtree|truncate)\b` +
 		`|\.unlink\(|\.rmdir\(|\.truncate\(0?\)|\bdelete-(?:file|directory)\b|\btruncateSync\b|\bunlink\s*(?:\(|\$|@|glob|<|"|'|for\b|\w)|\brmdir\s*[("'$]|\bfrom\s+(?:os|shutil)\s+import\b[^;\n]*\b(?:remove|unlink|rmtree|rmdir|removedirs|truncate)\b` +
-		`|\bdelete\s+(?:POSIX\s+)?file\b|\b(?:RemoveAll|deleteDir(?:ectory)?|deleteRecursively|deleteIfExists|remove_dir_all|rmTree|removeItem(?:AtPath)?)\b|\brm(?:_rf)?!?\s*\(`), 12}
+		`|\bdelete\s+(?:POSIX\s+)?file\b|\b(?:RemoveAll|deleteDir(?:ectory)?|deleteRecursively|deleteIfExists|remove_dir_all|rmTree|removeItem(?:AtPath)?|removeDirectoryRecursive|removePathForcibly)\b|\brm(?:_rf)?!?\s*\(`), 12}
 	codeEmpty    = pattern{lazyregexp.New(`\bopen\([^()]*,\s*["']w[bt+]*["']\s*\)\s*\.close\(|\bwrite_text\(\s*["']{2}\s*\)|\bwriteFileSync\([^,()]*,\s*["']{2}\s*\)|\btruncate\s*\(?["'$@\w./]+,\s*0|\bFile\.truncate\b|\bFile\.write\([^,()]*,\s*["']{2}\)|\bfile_put_contents\([^,()]*,\s*["']{2}`), 5}
 	codeKill     = pattern{lazyregexp.New(`(?:\bos\.kill(?:pg)?|\bprocess\.kill|\bProcess\.kill|(?:^|[^\w/|"'-])kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`), 1}
 	codeMode     = pattern{lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b(?:0?o?(?:777|666|0777)|0?o?[46][0-7]{3})\b`), 1}
 	codeRoot     = pattern{lazyregexp.New(`\bset(?:e|re|res)?uid\w*\s*\(?\s*0\b`), 1}
 	codeFork     = pattern{lazyregexp.New(`(?s)\bfork\s+while\b|\bwhile\b.*\bfork\b|\bfork\s*(?:\(\))?\s*(?:until|;\s*redo)|\bloop\s*\{\s*fork|exec\s+\$0\s+if\s+fork`), 3}
 	codeShutdown = pattern{lazyregexp.New(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`), 1}
-	codeExec     = pattern{lazyregexp.New("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do shell script|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x"), 7}
+	codeExec     = pattern{lazyregexp.New("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do (?:shell )?script|keystroke|run-(?:program|shell-command)|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x"), 7}
 	// a command that is not written in the code, or that the code prints to a shell
 	codeRunsValue = pattern{lazyregexp.New(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}"]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`), 3}
 	codeInput     = pattern{lazyregexp.New(`\bARGV\b|\bargv\b|\$argv\b|\bstdin\b|\bSTDIN\b|\benviron\b|\bgetenv\b|\bENV\b|process\.env|<>|\binput\(|\bgets\b`), 5}
@@ -136,7 +136,8 @@ func Judge(s *shell.Shell, language, text string) {
 			}
 		}
 	}
-	execs := src.has(codeExec) || (language == "groovy" || language == "lua") && strings.Contains(text, ".execute")
+	execs := src.has(codeExec) || (language == "groovy" || language == "lua") && strings.Contains(text, ".execute") ||
+		strings.HasPrefix(language, "scala") && strings.Contains(text, ".!")
 	if execs || language == "tcl" {
 		Literals(s, text)
 		if (src.hasAnywhere(codeRunsValue) || src.has(codeInput)) &&

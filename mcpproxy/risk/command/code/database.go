@@ -87,6 +87,9 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 			statements = append(statements, p.Args[1:]...)
 		}
 	case "duckdb", "bq", "clickhouse", "influx", "cockroach":
+		if p.Has("dry_run") {
+			return
+		}
 		statements = append(statements, p.Args...)
 		if name == "bq" && p.Any("rm") {
 			s.Add(detector.Teardown)

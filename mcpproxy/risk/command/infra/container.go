@@ -77,7 +77,7 @@ func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 			s.Command(rest, in)
 		}
 	case "rm", "rmi", "remove", "prune", "delete":
-		if compose || !p.Dry("dry-run") && (len(p.Args) > 0 || verb == "prune" || group == "machine" || p.Has("a", "all")) {
+		if compose || !p.Dry("dry-run") && (len(p.Args) > 0 || verb == "prune" || group == "machine" || p.Has("a", "all", "prune")) {
 			if compose && p.Dry("dry-run") {
 				return
 			}

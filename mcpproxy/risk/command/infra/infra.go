@@ -21,7 +21,7 @@ import (
 func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 	p := shell.ParseFlags(args, "", "")
 	for _, a := range args {
-		if shell.OneOf(a.Text, "--help", "-help", "-h") {
+		if shell.OneOf(a.Text, "--help", "-help", "-h") && (name != "nodetool" || a.Text != "-h") { // its -h is the host
 			return true
 		}
 	}
@@ -43,7 +43,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "rabbitmqctl", "nix",
 		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli",
 		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "rados", "xcrun", "zkCli.sh",
-		"op", "doppler", "stripe", "fastly", "circleci", "algolia", "unleash", "flipt", "ldcli", "splunk", "deck", "temporal", "azcopy", "confluent", "wandb", "newrelic", "pd", "gitlab-runner":
+		"op", "doppler", "stripe", "fastly", "circleci", "algolia", "unleash", "flipt", "ldcli", "splunk", "deck", "temporal", "azcopy", "confluent", "wandb", "newrelic", "pd", "gitlab-runner", "nodetool":
 		if name == "heroku" && strings.HasPrefix(p.Arg(0), "run") && len(p.Args) > 1 {
 			s.Run(shell.Join(shell.AfterOptions(args[1:], "ast", "app size type remote env")), shell.Stream{})
 			return true
@@ -162,7 +162,8 @@ func removes(name, verb string) bool {
 		return true
 	}
 	switch name + " " + verb {
-	case "vault disable", "vault revoke", "vault seal", "railway down", "certbot revoke", "dvc gc", "splunk clean", "zkCli.sh deleteall", "xcrun erase", "rpk trim-prefix", "wp empty", "drush sql-drop":
+	case "vault disable", "vault revoke", "vault seal", "railway down", "certbot revoke", "dvc gc", "splunk clean", "zkCli.sh deleteall", "xcrun erase", "rpk trim-prefix", "wp empty", "drush sql-drop",
+		"nodetool decommission", "nodetool removenode", "nodetool assassinate", "nodetool clearsnapshot", "nodetool stopdaemon", "nodetool drain":
 		return true
 	}
 	parts := strings.ReplaceAll(verb, "_", "-")

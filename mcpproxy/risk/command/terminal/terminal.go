@@ -235,6 +235,9 @@ func (s mux) tmuxCommand(f []shell.Field, in shell.Stream) {
 	case "set-option", "set-window-option":
 		if p := shell.AfterOptions(args, "t", ""); len(p) > 1 {
 			s.tmuxOption(p[1])
+			if p[0].Text == "default-shell" && !shell.In(shell.BaseName(p[1].Text), "sh bash zsh fish dash ksh mksh tcsh csh nu elvish xonsh pwsh") {
+				s.Add(detector.Persistence) // each pane runs it
+			}
 		}
 		return
 	case "source-file":

@@ -9,7 +9,7 @@ kioclient push reset clean checkout restore switch stash branch tag reflog gc fi
 symbolic config replace fast credential drop dropdb dropuser psql mysql mariadb sqlite3 sqlite duckdb clickhouse sqlcmd cqlsh usql pgcli
 mycli litecli cockroach snowsql isql sqlplus beeline hive presto trino bq impala mongo mongosh redis valkey influx mysqladmin pg_dropcluster
 pg_resetwal dropcluster alter mkfs mke2fs mkswap newfs newfs_hfs newfs_msdos mkdosfs mkntfs mkudffs mkreiserfs wipefs fdisk sfdisk gdisk
-cfdisk cgdisk sgdisk parted blkdiscard badblocks hdparm nvme mdadm cryptsetup lvremove vgremove pvremove pvcreate lvreduce zpool zfs btrfs
+nodetool ghc runghc kotlinc ecl cfdisk cgdisk sgdisk parted blkdiscard badblocks hdparm nvme mdadm cryptsetup lvremove vgremove pvremove pvcreate lvreduce zpool zfs btrfs
 diskutil flashrom blkzone sg_format tune2fs nwipe e2image partx dmsetup losetup asr bioctl flash_erase flash_eraseall mtd chmod gchmod chown
 chgrp gchown setfacl umask xhost icacls kill gkill pkill killall skill killall5 fuser xkill pidwait taskkill shutdown reboot halt poweroff
 init telinit systemctl initctl loginctl pm2 supervisorctl sv monit zellij abduco launchctl rundll32 kexec logoff iptables ip6tables nft ufw
@@ -63,7 +63,7 @@ addcomputer rbcd dacledit owneredit bloodyad moz_cookies moz_logins systemsetup 
 // firstWords are words that are too common in prose to be trigger words: they
 // are ones only in the first word of a command.
 const firstWords = `
-at http https net net1 mail pass op npm pnpm yarn lt
+at http https net net1 mail pass op npm pnpm yarn lt tmux
 `
 
 // weakWords are the trigger words that are also common in prose. A text that does
@@ -75,7 +75,7 @@ mail fetch http https environment wait local export command function alias trap 
 railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
 ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic commit expire read remove stop restart format cipher reg
 manage mix console pr spawn gist salt spark annex grant modules workflows kubectl tunnel funnel bore teardown complain responder hydra medusa john members deploy prepare pkg invitations collaborators wormhole iodine code
-sysctl modprobe ngrok tailscale printenv superuser rolebinding clusterrole clusterrolebinding memberships jenkinsfile npmrc postinstall preinstall cloudtrail tmate ttyd chisel croc bloodhound
+tmux sysctl modprobe ngrok tailscale printenv superuser rolebinding clusterrole clusterrolebinding memberships jenkinsfile npmrc postinstall preinstall cloudtrail tmate ttyd chisel croc bloodhound
 xdotool gost scc cme histfile histsize sslverify
 program attach backup load unsafe language identified login password_hash infile outfile
 sources auditproxy auditcollector mcp cookies firefox chrome chromium mem scale scaling resize capacity publish upload variable protection trust proxy socket logging certificates anchors disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
