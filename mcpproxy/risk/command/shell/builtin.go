@@ -3,6 +3,7 @@ package shell
 import (
 	"strings"
 
+	"auditproxy/mcpproxy/risk/command/shell/expand"
 	"auditproxy/mcpproxy/risk/detector"
 )
 
@@ -44,7 +45,7 @@ func (s *Shell) builtin(name string, f []Field, in Stream) (Stream, bool) {
 		}
 	case "trap":
 		if len(args) > 1 {
-			s.RunField(args[0], Stream{})
+			s.maybe(func() Stream { return s.RunField(args[0], Stream{}) })
 		}
 	case "alias":
 		for _, a := range args {
@@ -54,6 +55,11 @@ func (s *Shell) builtin(name string, f []Field, in Stream) (Stream, bool) {
 				}
 				s.aliases[name] = text
 				s.MaybeRun(text)
+				if verb, _, _ := strings.Cut(text, " "); verb != name { // alias rm='rm -i' hides nothing
+					opaque := s.found & detector.Opaque
+					s.MaybeRun(text + " ${_}")
+					s.found = s.found&^detector.Opaque | opaque
+				}
 			}
 		}
 		return Stream{Kind: Empty}, true
@@ -81,7 +87,8 @@ func (s *Shell) builtin(name string, f []Field, in Stream) (Stream, bool) {
 	case "export", "declare", "typeset", "local", "readonly":
 		for _, a := range args {
 			if name, value, ok := strings.Cut(a.Text, "="); ok {
-				s.set(name, variable{values: []string{value}, known: !a.Unknown, from: a.From}, false)
+				s.local(f[0].Text, name)
+				s.set(name, variable{values: []string{value}, known: !a.Unknown, assumed: a.assumed, from: a.From}, false)
 				s.Assigned(name, a.Code()[strings.IndexByte(a.Code(), '=')+1:])
 			}
 		}
@@ -187,7 +194,7 @@ func echo(args []Field) Stream {
 	text := Join(args)
 	out := Stream{Kind: Text, Text: text, From: from}
 	if strings.Contains(text, `\`) {
-		if out.alt = string(appendANSI(nil, text)); escapes {
+		if out.alt = string(expand.AppendANSI(nil, text)); escapes {
 			out.Text = out.alt
 		}
 	}
@@ -226,7 +233,7 @@ func (s *Shell) printf(args []Field) Stream {
 			if format[i] != '%' || i+1 == len(format) {
 				continue
 			}
-			b = appendANSI(b, format[start:i])
+			b = expand.AppendANSI(b, format[start:i])
 			i++
 			for i < len(format)-1 && strings.IndexByte("-+ #0123456789.", format[i]) >= 0 {
 				i++
@@ -240,7 +247,7 @@ func (s *Shell) printf(args []Field) Stream {
 			case '%':
 				b = append(b, '%')
 			case 'b':
-				b = appendANSI(b, arg)
+				b = expand.AppendANSI(b, arg)
 			case 'c':
 				b = append(b, arg[:min(1, len(arg))]...)
 			case 's', 'd', 'i', 'u':
@@ -252,7 +259,7 @@ func (s *Shell) printf(args []Field) Stream {
 			}
 			start = i + 1
 		}
-		b = appendANSI(b, format[start:])
+		b = expand.AppendANSI(b, format[start:])
 		if !used {
 			break
 		}

@@ -26,10 +26,16 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 	}
 	s.lines(f, in)
 	w := f[0]
+	if w.assumed && !IsAssignment(w.Text) && !strings.HasPrefix(w.Text, "-") {
+		s.Add(detector.Opaque)
+	}
 	name := BaseName(w.Text)
 	if w.Unknown && strings.Contains(name, Hole) || name == "" && w.Unknown {
 		if rest, ok := expression(f); ok {
 			return s.Command(rest, in)
+		}
+		if w.others != nil && w.Text == Hole && !s.alternatives(f, in) {
+			return Anything
 		}
 		if !(s.quiet && w.From&detector.More != 0) {
 			s.Add(detector.Opaque | w.From&Runnable)
@@ -162,11 +168,29 @@ func fill(f []Field) []Field {
 	return out
 }
 
+// alternatives judges a command whose first word is one of several texts, and reports
+// whether one of them matters.
+func (s *Shell) alternatives(f []Field, in Stream) bool {
+	found := s.found
+	s.found = 0
+	for _, text := range f[0].others {
+		first := []Field{{Text: text, quoted: true, From: f[0].From}}
+		if !f[0].quoted {
+			first = first[:0]
+			for w := range strings.FieldsSeq(text) {
+				first = append(first, Field{Text: w, Glob: strings.ContainsAny(w, "*?[")})
+			}
+		}
+		s.MaybeCommand(append(first, f[1:]...), in)
+	}
+	matters := s.found != 0
+	s.found |= found
+	return matters
+}
+
 // MaybeCommand judges a command that may not run.
 func (s *Shell) MaybeCommand(f []Field, in Stream) {
-	s.branch++
-	s.Command(f, in)
-	s.branch--
+	s.maybe(func() Stream { return s.Command(f, in) })
 }
 
 // globbed judges a command word with wildcards: what it matches is not known, so
@@ -209,12 +233,20 @@ func (s *Shell) callFunction(f *function, args []Field, in Stream) Stream {
 	}
 	f.active, f.called = true, true
 	s.depth++
-	params, has := s.params, s.hasParams
+	params, has, outer := s.params, s.hasParams, s.locals
+	s.locals = map[string]*variable{}
 	if !s.quiet {
 		s.params, s.hasParams = args, true
 	}
 	out := s.above.statements(f.body, in)
-	s.params, s.hasParams = params, has
+	for name, v := range s.locals {
+		if v == nil {
+			delete(s.vars, name)
+		} else {
+			s.bind(name, *v)
+		}
+	}
+	s.params, s.hasParams, s.locals = params, has, outer
 	s.depth--
 	f.active = false
 	return out

@@ -15,7 +15,9 @@
 //
 // All that is found is a detector.Set, which only grows. Both branches of a
 // condition run, and loops run twice, since the second turn sees what the first
-// assigned. What decides which command runs and is not known is Opaque: a
+// assigned. Afterwards a variable is what either branch made of it; where one did
+// not set it, an earlier text may have, and then it is still taken for the known
+// value in arguments, but not in a command's place. What decides which command runs and is not known is Opaque: a
 // variable in the command's place, unknown text that is piped into a shell, and
 // text that no grammar accepts although it has a word that matters.
 //

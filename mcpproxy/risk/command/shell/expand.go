@@ -5,6 +5,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"auditproxy/mcpproxy/risk/command/shell/expand"
 	"auditproxy/mcpproxy/risk/detector"
 )
 
@@ -39,7 +40,7 @@ func (s *Shell) fields(words []*syntax.Word) []Field {
 				continue
 			}
 		}
-		if n := openBraces(w); s.Spend(min(n*n/pairsOfBraces, Budget)) && syntax.SplitBraces(w) {
+		if n := expand.OpenBraces(w); s.Spend(min(n*n/pairsOfBraces, Budget)) && syntax.SplitBraces(w) {
 			n := maxExpanded
 			for _, parts := range s.braces(w.Parts, &n) {
 				s.parts(&e, parts, false)
@@ -56,17 +57,6 @@ func (s *Shell) fields(words []*syntax.Word) []Field {
 	return e.out
 }
 
-// openBraces returns the number of braces that open in a word. What they do is found in
-// a time that grows with its square: the parts in a brace are copied to the one around it.
-func openBraces(w *syntax.Word) (n int) {
-	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok {
-			n += strings.Count(lit.Value, "{")
-		}
-	}
-	return n
-}
-
 // braces returns the words that brace expansion makes of one, at most *n.
 func (s *Shell) braces(parts []syntax.WordPart, n *int) [][]syntax.WordPart {
 	for i, p := range parts {
@@ -76,7 +66,7 @@ func (s *Shell) braces(parts []syntax.WordPart, n *int) [][]syntax.WordPart {
 		}
 		elems := b.Elems
 		if b.Sequence {
-			elems = sequence(b)
+			elems = expand.Sequence(b)
 		}
 		var out [][]syntax.WordPart
 		for _, elem := range elems {
@@ -147,7 +137,7 @@ func (s *Shell) parts(e *expansion, parts []syntax.WordPart, quoted bool) {
 		case *syntax.SglQuoted:
 			e.some, e.cur.quoted = true, true
 			if p.Dollar {
-				e.b = appendANSI(e.b, p.Value)
+				e.b = expand.AppendANSI(e.b, p.Value)
 			} else {
 				e.b = append(e.b, p.Value...)
 			}
@@ -274,10 +264,13 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 		arg := s.joined(p.Exp.Word)
 		from |= arg.From
 		_, given := s.vars[name]
-		value, ok = alter(p.Exp.Op, value, ok, given || strings.Trim(name, "0123456789") == "" && s.hasParams, arg)
+		number := strings.Trim(name, "0123456789") == ""
+		assumed := !ok && !given && !number && OneOf(p.Exp.Op.String(), "-", ":-", "=", ":=")
+		value, ok = expand.Alter(p.Exp.Op, value, ok, given || number && s.hasParams, arg.Text, !arg.Unknown)
 		if ok && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
-			s.set(name, variable{values: []string{value}, known: true, from: from}, false)
+			s.set(name, variable{values: []string{value}, known: true, assumed: assumed, from: from}, false)
 		}
+		v.assumed = v.assumed || assumed
 	case p.Repl != nil:
 		orig, with := s.joined(p.Repl.Orig), s.joined(p.Repl.With)
 		from |= with.From
@@ -293,7 +286,7 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 			}
 		}
 	case p.Slice != nil:
-		value, ok = slice(value, ok, name, p.Slice)
+		value, ok = expand.Slice(value, ok, name, p.Slice)
 	}
 	if !ok && len(v.values) == 1 && (p.Exp == nil || value != "" && value == v.values[0]) && p.Repl == nil && p.Slice == nil && strings.Trim(value, Hole) != "" && len(value) <= MaxValue {
 		// A part of it is known.
@@ -309,9 +302,13 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 		}
 		e.unknown(from, quoted)
 		e.cur.False = strings.EqualFold(name, "false")
+		if p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil {
+			e.cur.others, e.cur.assumed = v.others, e.cur.assumed || v.assumed
+		}
 		return
 	}
 	e.cur.From |= from
+	e.cur.assumed = e.cur.assumed || v.assumed
 	e.value(value, s.ifs(), quoted)
 }
 

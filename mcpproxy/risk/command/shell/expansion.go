@@ -1,11 +1,7 @@
 package shell
 
 import (
-	"strconv"
 	"strings"
-	"unicode/utf8"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"auditproxy/mcpproxy/risk/detector"
 )
@@ -63,36 +59,6 @@ func (e *expansion) unknown(from detector.Set, quoted bool) {
 	e.cur.From |= from
 }
 
-// sequence returns the first words of {a..z} or {1..9}.
-func sequence(b *syntax.BraceExp) []*syntax.Word {
-	from, to := b.Elems[0].Lit(), b.Elems[1].Lit()
-	x, errX := strconv.Atoi(from)
-	y, errY := strconv.Atoi(to)
-	letters := errX != nil || errY != nil
-	if letters {
-		if len(from) != 1 || len(to) != 1 {
-			return b.Elems
-		}
-		x, y = int(from[0]), int(to[0])
-	}
-	step := 1
-	if y < x {
-		step = -1
-	}
-	var out []*syntax.Word
-	for v := x; len(out) < 8 || letters; v += step {
-		text := strconv.Itoa(v)
-		if letters {
-			text = string(rune(v))
-		}
-		out = append(out, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: text}}})
-		if v == y {
-			break
-		}
-	}
-	return out
-}
-
 // literal adds unquoted or double-quoted text, whose backslashes quote.
 func (e *expansion) literal(v string, quoted bool) {
 	e.some = e.some || quoted
@@ -114,72 +80,4 @@ func (e *expansion) literal(v string, quoted bool) {
 		}
 		e.b = append(e.b, c)
 	}
-}
-
-// appendANSI decodes what is between $' and '.
-func appendANSI(b []byte, v string) []byte {
-	for i := 0; i < len(v); i++ {
-		if v[i] != '\\' || i+1 == len(v) {
-			b = append(b, v[i])
-			continue
-		}
-		i++
-		c := v[i]
-		switch c {
-		case 'a', 'b', 'e', 'E', 'f', 'n', 'r', 't', 'v':
-			b = append(b, "\a\b\x1b\x1b\f\n\r\t\v"[strings.IndexByte("abeEfnrtv", c)])
-		case 'x', 'u', 'U', '0', '1', '2', '3', '4', '5', '6', '7':
-			base, width, from := 16, 2, i+1
-			switch c {
-			case 'u':
-				width = 4
-			case 'U':
-				width = 8
-			case 'x':
-			default:
-				base, width, from = 8, 3, i
-			}
-			braced := c == 'x' && from < len(v) && v[from] == '{'
-			if braced {
-				from, width = from+1, 8
-			}
-			to := from
-			for to < len(v) && to-from < width && isDigit(v[to], base) {
-				to++
-			}
-			n, err := strconv.ParseUint(v[from:to], base, 32)
-			if err != nil {
-				b = append(b, '\\', c)
-				continue
-			}
-			if braced && to < len(v) && v[to] == '}' {
-				to++
-			}
-			switch {
-			case n == 0:
-				return b // the word ends at a NUL
-			case c == 'u' || c == 'U':
-				b = utf8.AppendRune(b, rune(n))
-			default:
-				b = append(b, byte(n))
-			}
-			i = to - 1
-		case 'c':
-			if i++; i < len(v) {
-				b = append(b, v[i]&0x1f)
-			}
-		case '\\', '\'', '"', '?':
-			b = append(b, c)
-		default:
-			b = append(b, '\\', c)
-		}
-	}
-	return b
-}
-
-func isDigit(c byte, base int) bool {
-	if base == 8 {
-		return c >= '0' && c <= '7'
-	}
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 }

@@ -14,6 +14,8 @@ type Field struct {
 	Split   bool         // such a part is unquoted: it may be no word or several
 	Glob    bool         // an unquoted wildcard is in it
 	False   bool         // such a part is $false, which PowerShell knows
+	assumed bool         // a default is in it, of a variable that an earlier text may have set
+	others  []string     // if all of it is one variable: what that is, one of these
 	quoted  bool         // quoting is in it
 	line    bool         // it begins another line of a value that was split
 	word    uint16       // the word with that value; 0 if no value of several lines was split

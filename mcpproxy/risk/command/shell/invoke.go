@@ -42,9 +42,7 @@ func (s *Shell) MaybeRun(text string) {
 	if text == "" || trigger.Scan(text) == 0 {
 		return
 	}
-	s.branch++
 	s.inSubshell(false, func() Stream { return s.above.Run(text, Stream{}) })
-	s.branch--
 }
 
 // Feed runs what an interpreter reads. Language is empty for a shell.

@@ -237,8 +237,14 @@ func (s *Shell) unparsed(text string, in Stream) {
 		s.Add(detector.Opaque)
 		return
 	}
-	s.branch++
-	defer func() { s.branch-- }()
+	s.maybe(func() Stream {
+		s.pieces(text, in)
+		return Stream{}
+	})
+}
+
+// pieces judges the parts of a text that can be parsed.
+func (s *Shell) pieces(text string, in Stream) {
 	if strings.Contains(text, "((") {
 		// What the parser takes for arithmetic is a subshell in a substitution.
 		spaced := strings.ReplaceAll(text, "((", "( (")

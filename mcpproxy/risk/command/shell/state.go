@@ -27,10 +27,10 @@ type Shell struct {
 	unpacked  map[string]Stream // what archives had, by the directory where they were unpacked
 	params    []Field           // "$@"
 	hasParams bool
-	zero      string // "$0", if a caller gave it
-	stdin     Stream // of the command whose words are expanded
-	filling   bool   // judging a command again, with unset variables as empty
-	branch    int    // above zero in code that may not run
+	zero      string               // "$0", if a caller gave it
+	stdin     Stream               // of the command whose words are expanded
+	filling   bool                 // judging a command again, with unset variables as empty
+	locals    map[string]*variable // what a function's local variables were before it; nil outside
 	loops     int
 	depth     int
 	budget    int

@@ -20,11 +20,9 @@ func (s *Shell) statements(list []*syntax.Stmt, in Stream) Stream {
 	return out
 }
 
-// maybe follows commands that may not run.
-func (s *Shell) maybe(list []*syntax.Stmt, in Stream) Stream {
-	s.branch++
-	defer func() { s.branch-- }()
-	return s.statements(list, in)
+// part returns commands as an alternative.
+func (s *Shell) part(list []*syntax.Stmt, in Stream) func() Stream {
+	return func() Stream { return s.statements(list, in) }
 }
 
 // A target is a file that a command's output goes to.
@@ -133,31 +131,19 @@ func (s *Shell) node(c syntax.Command, in Stream) Stream {
 	case *syntax.Subshell:
 		return s.inSubshell(false, func() Stream { return s.statements(c.Stmts, in) })
 	case *syntax.IfClause:
-		out := Stream{Kind: Empty}
-		for ; c != nil; c = c.Else {
-			out = out.FollowedBy(s.maybe(c.Cond, in)).FollowedBy(s.maybe(c.Then, in))
-		}
-		return out.OrUnknown()
+		return s.ifClause(c, in).OrUnknown()
 	case *syntax.WhileClause:
 		if isEndless(c) {
 			s.Add(detector.ForkBomb)
 		}
 		return s.loop(func() Stream {
-			out := s.maybe(c.Cond, in)
-			return out.FollowedBy(s.maybe(c.Do, in))
+			return s.statements(c.Cond, in).FollowedBy(s.maybe(s.part(c.Do, in)))
 		})
 	case *syntax.ForClause:
 		return s.forClause(c, in)
 	case *syntax.CaseClause:
 		s.joined(c.Word)
-		out := Stream{Kind: Empty}
-		for _, item := range c.Items {
-			for _, p := range item.Patterns {
-				s.substitutions(p)
-			}
-			out = out.FollowedBy(s.maybe(item.Stmts, in))
-		}
-		return out.OrUnknown()
+		return s.caseClause(c, in).OrUnknown()
 	case *syntax.TimeClause:
 		return s.statement(c.Stmt, in)
 	case *syntax.CoprocClause:
@@ -171,6 +157,9 @@ func (s *Shell) node(c syntax.Command, in Stream) Stream {
 			if a.Naked && a.Value != nil {
 				option := a.Value.Lit()
 				ref = ref || strings.HasPrefix(option, "-") && strings.Contains(option, "n")
+			}
+			if a.Name != nil {
+				s.local(c.Variant.Value, a.Name.Value)
 			}
 			s.assign(a)
 			if ref && a.Name != nil {
@@ -200,10 +189,84 @@ func (s *Shell) binary(c *syntax.BinaryCmd, in Stream) Stream {
 			return s.statement(c.Y, out)
 		})
 	}
+	second := func() Stream { return s.statement(c.Y, in) }
+	if x, ok := c.X.Cmd.(*syntax.BinaryCmd); ok && c.Op == syntax.OrStmt && x.Op == syntax.AndStmt && assigns(x.Y) {
+		// In a && x=1 || x=2 one of the two runs.
+		out := s.statement(x.X, in)
+		return out.FollowedBy(s.either(func() Stream { return s.statement(x.Y, in) }, second))
+	}
 	out := s.statement(c.X, in)
-	s.branch++
-	defer func() { s.branch-- }()
-	return out.FollowedBy(s.statement(c.Y, in))
+	if c.Op == syntax.AndStmt && assigns(c.X) {
+		return out.FollowedBy(second())
+	}
+	return out.FollowedBy(s.maybe(second))
+}
+
+// assigns reports whether a statement only assigns words, which does not fail.
+func assigns(st *syntax.Stmt) bool {
+	c, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) > 0 || len(st.Redirs) > 0 || st.Negated || st.Background {
+		return false
+	}
+	for _, a := range c.Assigns {
+		if a.Value == nil || a.Value.Lit() == "" && !isQuoted(a.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isQuoted reports whether a word is one of literal characters in quotes.
+func isQuoted(w *syntax.Word) bool {
+	if len(w.Parts) != 1 {
+		return false
+	}
+	switch p := w.Parts[0].(type) {
+	case *syntax.SglQuoted:
+		return true
+	case *syntax.DblQuoted:
+		return len(p.Parts) == 0 || len(p.Parts) == 1 && (&syntax.Word{Parts: p.Parts}).Lit() != ""
+	}
+	return false
+}
+
+func (s *Shell) ifClause(c *syntax.IfClause, in Stream) Stream {
+	if c == nil {
+		return Stream{Kind: Empty}
+	}
+	if !s.Enter() {
+		return Anything
+	}
+	defer s.Leave()
+	out := s.statements(c.Cond, in) // an else has none
+	if len(c.Cond) == 0 {
+		return out.FollowedBy(s.statements(c.Then, in))
+	}
+	return out.FollowedBy(s.either(s.part(c.Then, in), func() Stream { return s.ifClause(c.Else, in) }))
+}
+
+func (s *Shell) caseClause(c *syntax.CaseClause, in Stream) Stream {
+	parts, falls, all := []func() Stream{nil}, false, false
+	for _, item := range c.Items {
+		for _, p := range item.Patterns {
+			s.substitutions(p)
+			all = all || p.Lit() == "*"
+		}
+		falls = falls || item.Op != syntax.Break
+		parts = append(parts, s.part(item.Stmts, in))
+	}
+	out := Stream{Kind: Empty}
+	switch {
+	case falls: // an item may also run behind another one
+		for _, part := range parts[1:] {
+			out = out.FollowedBy(s.maybe(part))
+		}
+	case all: // one of them runs
+		out = s.either(parts[1:]...)
+	default:
+		out = s.either(parts...)
+	}
+	return out
 }
 
 // loop follows a loop's body twice, because the second turn sees what the first one assigned.
@@ -221,7 +284,7 @@ func (s *Shell) forClause(c *syntax.ForClause, in Stream) Stream {
 	iter, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
 		s.substitutions(c.Loop)
-		return s.loop(func() Stream { return s.maybe(c.Do, in) })
+		return s.loop(func() Stream { return s.maybe(s.part(c.Do, in)) })
 	}
 	items := s.params
 	all := s.hasParams
@@ -240,7 +303,7 @@ func (s *Shell) forClause(c *syntax.ForClause, in Stream) Stream {
 		}
 		return s.loop(func() Stream {
 			s.bind(iter.Name.Value, variable{from: from})
-			return s.maybe(c.Do, in)
+			return s.maybe(s.part(c.Do, in))
 		})
 	}
 	if len(items) == 0 {
@@ -251,7 +314,7 @@ func (s *Shell) forClause(c *syntax.ForClause, in Stream) Stream {
 	out := Stream{Kind: Empty}
 	for _, f := range items {
 		s.bind(iter.Name.Value, variable{values: []string{f.Text}, known: !f.Unknown})
-		out = out.FollowedBy(s.maybe(c.Do, in))
+		out = out.FollowedBy(s.maybe(s.part(c.Do, in)))
 	}
 	return out
 }
@@ -391,7 +454,10 @@ func (s *Shell) assign(a *syntax.Assign) {
 		}
 	case a.Value != nil:
 		f := s.joined(a.Value)
-		v.values, v.known, v.from = []string{f.Text}, !f.Unknown, f.From
+		v.values, v.known, v.from, v.assumed = []string{f.Text}, !f.Unknown, f.From, f.assumed
+		if f.Text == Hole {
+			v.others = f.others
+		}
 		s.Assigned(a.Name.Value, f.Text)
 	case a.Naked:
 		return

@@ -14,22 +14,78 @@ func (s *Shell) inSubshell(lasts bool, f func() Stream) Stream {
 	before := maps.Clone(s.vars)
 	out := f()
 	if lasts {
-		for name, v := range s.vars {
-			if old, ok := before[name]; ok && !old.equal(v) {
-				before[name] = variable{from: old.from | v.from}
-			} else if !ok {
-				if before == nil {
-					before = map[string]variable{}
-				}
-				before[name] = v
-			}
-		}
+		s.join(before)
+	} else {
+		s.vars = before
 	}
-	s.vars = before
 	return out
 }
 
-// set assigns. In code that may not run, the variable may also keep what it had.
+// either follows alternatives, of which one runs, and nil does nothing. Afterwards a
+// variable may be what any of them made of it.
+func (s *Shell) either(parts ...func() Stream) Stream {
+	before, out := s.vars, Stream{Kind: Empty}
+	var after map[string]variable
+	for i, part := range parts {
+		if !s.Spend(len(before)) {
+			return Anything
+		}
+		s.vars = maps.Clone(before)
+		if part != nil {
+			out = out.FollowedBy(part())
+		}
+		if i > 0 {
+			s.join(after)
+		}
+		after = s.vars
+	}
+	return out
+}
+
+// maybe follows what may not run.
+func (s *Shell) maybe(f func() Stream) Stream { return s.either(nil, f) }
+
+// orOutside is v, or what the name is in other.
+func (s *Shell) orOutside(name string, v variable, other map[string]variable) variable {
+	old, ok := other[name]
+	if !ok {
+		old = s.before(name)
+	}
+	if !ok && !old.known {
+		v.assumed = true
+		return v
+	}
+	return v.or(old)
+}
+
+// join makes each variable one that is as it is, or as in other. What only one of the two
+// has may be what an earlier text or the environment made it.
+func (s *Shell) join(other map[string]variable) {
+	if !s.Spend(len(other)) {
+		return
+	}
+	for name, v := range s.vars {
+		s.vars[name] = s.orOutside(name, v, other)
+	}
+	for name, v := range other {
+		if _, ok := s.vars[name]; !ok {
+			s.bind(name, s.orOutside(name, v, nil))
+		}
+	}
+}
+
+// local keeps what a variable is outside of the function that declares it.
+func (s *Shell) local(builtin, name string) {
+	if _, ok := s.locals[name]; ok || s.locals == nil || builtin == "export" || builtin == "readonly" {
+		return
+	}
+	s.locals[name] = nil
+	if v, ok := s.vars[name]; ok {
+		s.locals[name] = &v
+	}
+}
+
+// set assigns.
 func (s *Shell) set(name string, v variable, add bool) {
 	name = s.meant(name)
 	old, ok := s.vars[name]
@@ -43,9 +99,6 @@ func (s *Shell) set(name string, v variable, add bool) {
 		}
 	} else if add {
 		v.known, v.values = false, nil
-	} else if ok && s.branch > 0 && !old.equal(v) {
-		v.known, v.values = false, nil
-		v.from |= old.from
 	}
 	size := 0
 	for _, value := range v.values {
@@ -84,6 +137,12 @@ func (s *Shell) lookup(name string) (variable, bool) {
 	if v, ok := s.vars[name]; ok {
 		return v, v.known
 	}
+	v := s.before(name)
+	return v, v.known
+}
+
+// before returns what a variable is that the text does not set.
+func (s *Shell) before(name string) variable {
 	value := ""
 	switch name {
 	case "SHELL", "BASH":
@@ -102,16 +161,16 @@ func (s *Shell) lookup(name string) (variable, bool) {
 			case n == 0:
 				value = "sh"
 			case !s.hasParams:
-				return variable{}, false
+				return variable{}
 			case n <= len(s.params):
 				f := s.params[n-1]
-				return variable{values: []string{f.Text}, known: !f.Unknown, from: f.From}, !f.Unknown
+				return variable{values: []string{f.Text}, known: !f.Unknown, from: f.From}
 			}
-			return variable{values: []string{value}, known: true}, true
+			break
 		}
-		return variable{}, false
+		return variable{}
 	}
-	return variable{values: []string{value}, known: true}, true
+	return variable{values: []string{value}, known: true}
 }
 
 // ifs returns the characters that split.
