@@ -23,7 +23,7 @@ func IsParsed(t []byte, first, i int) bool {
 		return false
 	}
 	before := t[:first]
-	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case ")) ||
+	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte(":param ")) || bytes.HasSuffix(before, []byte("case ")) ||
 		t[i] == ':' && bytes.HasSuffix(before, []byte("if not ")) && isStatement(t[i+1:])
 }
 
@@ -126,6 +126,9 @@ func isFault(b []byte) bool {
 // IsState reports whether the value b says how something is secured rather than with
 // what: auth: basic, MFA: off, API key: missing, pin: latest. A password may be any word.
 func IsState(name, b []byte) bool {
+	if n := lex.CountDigits(b); n == len(b) && n < 4 && (lex.HasFoldSuffix(name, "auth") || bytes.HasPrefix(name, []byte("authval"))) { // a constant, a level
+		return true
+	}
 	if (lex.HasFoldSuffix(name, "pin") || string(name) == "dsn") && IsVersion(bytes.TrimRight(b, ",")) { // dsn=4.0.0, stat=Deferred is of mail
 		return true
 	}
@@ -204,7 +207,7 @@ func IsDescription(t []byte, v lex.Span) bool {
 	b := t[v.From:v.To]
 	switch string(b) {
 	case "the", "The", "a", "A", "an", "An", "your", "Your":
-		return v.To+1 < len(t) && t[v.To] == ' ' && lex.Classes[t[v.To+1]]&lex.IsAlnum != 0
+		return v.To+1 < len(t) && t[v.To] == ' ' && (lex.Classes[t[v.To+1]]&lex.IsAlnum != 0 || t[v.To+1] == '`')
 	case "include", "same-origin", "omit": // of fetch
 		return true
 	}
@@ -260,6 +263,13 @@ func IsDescription(t []byte, v lex.Span) bool {
 // usage: --password PASSWORD.
 func IsMetavariable(name, rest []byte) bool {
 	n := 0
+	for n < len(rest) && n <= names.MaxPairName && 'a' <= rest[n] && rest[n] <= 'z' {
+		n++
+	}
+	if n > 3 && bytes.HasPrefix(rest[n:], []byte("  ")) && lex.HasFoldSuffix(name, lex.View(rest[:n])) { // --password-command command   what it does
+		return true
+	}
+	n = 0
 	for n < len(rest) && n <= names.MaxPairName && ('A' <= rest[n] && rest[n] <= 'Z' || rest[n] == '_') {
 		n++
 	}
@@ -305,9 +315,9 @@ func IsSubject(t, name []byte, i int) bool {
 	switch string(name) {
 	case "auth", "tokens", "secrets", "cookies", "credentials":
 	default:
-		return false
+		return i > len(name)+1 && t[i-len(name)-1] == '/' && ofPackage(t, name, i)
 	}
-	words, t := 0, t[i+1:]
+	words, whole, t := 0, t, t[i+1:]
 	for words < 2 && len(t) > 1 && t[0] == ' ' && 'a' <= t[1] && t[1] <= 'z' {
 		n := 1
 		for n < len(t) && 'a' <= t[n] && t[n] <= 'z' {
@@ -316,7 +326,33 @@ func IsSubject(t, name []byte, i int) bool {
 		t = t[n:]
 		words++
 	}
-	return words == 2 && (len(t) == 0 || t[0] <= ' ' || t[0] == ',' || t[0] == '.' || lex.Classes[t[0]]&lex.IsQuote != 0)
+	return words == 2 && (len(t) == 0 || t[0] <= ' ' || t[0] == ',' || t[0] == '.' || lex.Classes[t[0]]&lex.IsQuote != 0) || ofPackage(whole, name, i)
+}
+
+// ofPackage reports whether the name before the colon at i ends the path of a package, and words
+// follow: "net/auth: Handle errors", "cli/command: Prompt: trim it".
+func ofPackage(t, name []byte, i int) bool {
+	first := i - len(name)
+	if first < 2 || t[first-1] != '/' || t[first-2] < 'a' || 'z' < t[first-2] || !isScope(name) || i+1 == len(t) || t[i+1] != ' ' {
+		return false
+	}
+	words := t[i+2 : min(len(t), i+maxSchema)]
+	at := bytes.Index(words, []byte(": ")) // what of the package it is about
+	if at > 0 && lex.IsWords(words[:at]) {
+		words = words[at+2:]
+	}
+	word, rest, ok := bytes.Cut(words, []byte(" "))
+	return ok && len(word) > 0 && lex.IsWords(bytes.TrimSuffix(word, []byte("'t"))) && len(rest) > 1 &&
+		(lex.IsWords(rest[:1]) || lex.Classes[rest[0]]&lex.IsQuote != 0 || bytes.HasPrefix(rest, []byte("--")))
+}
+
+// isScope reports whether name may end the path of a package that a commit is about.
+func isScope(name []byte) bool {
+	switch string(name) {
+	case "auth", "oauth", "tokens", "secrets", "cookies", "credentials", "command", "commands", "prompt", "keys", "session", "input", "content", "shell":
+		return true
+	}
+	return false
 }
 
 // ClosesPrompt reports whether a quotation ends at i, behind a name and its colon:
@@ -328,6 +364,26 @@ func ClosesPrompt(t []byte, first, i int) bool {
 	}
 	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 &&
 		(opened && t[i] == t[first-1] && i+1 < len(t) && (t[i+1] == ' ' || t[i+1] == '\n') || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
+}
+
+// IsPrefix reports whether a string ends behind the equals sign at i, which another follows:
+// "PASSWORD="+key, HasPrefix(s, "PASSWORD=").
+func IsPrefix(t []byte, first, i int) bool {
+	if t[i] != '=' || first == 0 || i+2 >= len(t) || lex.Classes[t[first-1]]&lex.IsQuote == 0 || t[i+1] != t[first-1] || t[i-1] <= ' ' {
+		return false
+	}
+	if t[i+1] == '`' && lex.Classes[t[i+2]]&lex.IsAlnum == 0 { // of Markdown: `auth=` over that
+		return true
+	}
+	switch t[i+2] {
+	case ')', ',', ']', ';':
+		return true
+	case '+', ' ':
+		rest := bytes.TrimLeft(t[i+2:min(len(t), i+2+maxWord)], " ")
+		operand := bytes.TrimLeft(bytes.TrimLeft(rest, "+"), " ")
+		return len(operand) > 0 && len(rest) > len(bytes.TrimLeft(rest, "+")) && lex.Classes[operand[0]]&lex.IsAlnum != 0
+	}
+	return false
 }
 
 // IsGetter reports whether a function of that name expects the name of a
@@ -388,7 +444,10 @@ func hasOnlyWords(b []byte) bool {
 // what it is given to: token: token}, tokenService: TokenService.
 func IsItself(t, name []byte, first int, v lex.Span) bool {
 	b := bytes.TrimRight(t[v.From:v.To], ",;}")
-	own := bytes.HasPrefix(name, []byte("self.")) || bytes.HasPrefix(name, []byte("this.")) // self.token = token
+	own := bytes.HasPrefix(name, []byte("self.")) || bytes.HasPrefix(name, []byte("this."))                                 // self.token = token
+	if own && formats.NamesSecret(b) && lex.IsWords(b) && lex.Classes[t[v.From-1]]&lex.IsQuote == 0 && t[v.From-1] == ' ' { // self.password = new_password
+		return true
+	}
 	end := first + len(name)
 	name = name[bytes.LastIndexByte(name, '.')+1:]
 	if v.From > end+4 || len(b) != len(name) || len(b) == 0 {
@@ -555,8 +614,14 @@ func IsMention(rest []byte) bool {
 	case "option", "options", "argument", "arguments", "parameter", "parameters", "switch", "flags":
 		return true
 	}
-	if !ok || len(behind) == 0 || behind[0] < 'a' || 'z' < behind[0] {
-		return false
+	if bytes.HasPrefix(rest, []byte("`` ")) || bytes.HasPrefix(rest, []byte("` ")) { // ``--password`` of reStructuredText
+		return true
+	}
+	if ok && bytes.HasPrefix(behind, []byte("--")) && (string(word) == "and" || string(word) == "or") {
+		return true
+	}
+	if bytes.HasPrefix(rest, []byte("](")) || !ok || len(behind) == 0 || behind[0] < 'a' || 'z' < behind[0] { // [`--secret-add`](#secret-add) of Markdown
+		return bytes.HasPrefix(rest, []byte("]("))
 	}
 	switch string(word) {
 	case "via", "is", "or", "and", "the", "flag", "for", "in", "to", "with", "was", "if", "when", "can", "must", "should", "as", "from", "by", "take", "takes":
@@ -574,6 +639,9 @@ func OfEnvironment(t []byte, c lex.Span) lex.Span {
 		return lex.Span{}
 	}
 	at := bytes.IndexByte(w, '=')
+	if at > 0 && w[0] == '<' && formats.IsPlaceholder(w[:at]) && formats.IsPlaceholder(w[at+1:]) { // <key>=<value>
+		return lex.Span{}
+	}
 	for i := range max(at, 0) {
 		if lex.Classes[w[i]]&lex.IsName == 0 {
 			return c

@@ -56,6 +56,170 @@ func IsCode(t, name []byte, i int, v lex.Span) bool {
 	return b[n] == '[' && isExpression(b[n+1:], "0123456789-") || (b[n] == '(' || b[n] == '<') && isExpression(b[n+1:], "")
 }
 
+// IsSyntax reports whether the value v of the separator at i is a word of a language, a type or
+// what opens an object, under any name: token = new Token(x), for _, key := range keys, auth:
+// types.Config{Name:, val token: TokenRepository = mockk(), "secrets": {.
+func IsSyntax(t []byte, i int, v lex.Span) bool {
+	b, isQuoted := t[v.From:v.To], lex.Classes[t[v.From-1]]&lex.IsQuote != 0
+	if len(b) == 0 || isClass(bytes.TrimRight(b, ",;")) {
+		return len(b) > 0
+	}
+	if isQuoted || t[v.From-1] > ' ' {
+		return false
+	}
+	if len(bytes.Trim(b, "{[(")) == 0 || isComposite(b) || isDuration(b) || isMember(t, i, v) || b[0] == '(' && isTest(b) || isConstant(bytes.TrimRight(b, ",;")) ||
+		b[0] == '.' && isTypeName(b[1:]) || isNumber(b) {
+		return true
+	}
+	if v.To+2 >= len(t) || t[v.To] != ' ' {
+		return t[i] == ':' && isPointer(b)
+	}
+	next := t[v.To+1]
+	if lex.Classes[next]&lex.IsQuote != 0 && lex.IsDirective(b) { // PASSWORD: .asciz "SECRET"
+		return true
+	}
+	switch string(b) {
+	case "range":
+		line := t[max(0, i-maxSchema):i]
+		return bytes.Contains(line[bytes.LastIndexByte(line, '\n')+1:], []byte("for ")) && lex.Classes[next]&lex.IsAlnum != 0
+	case "new":
+		end := v.To + 1
+		for end < len(t) && (lex.Classes[t[end]]&lex.IsAlnum != 0 || t[end] == '.' || t[end] == '_') {
+			end++
+		}
+		return 'A' <= next && next <= 'Z' && end < len(t) && (t[end] == '(' || t[end] == '<' || t[end] == '[' || t[end] == '{')
+	}
+	if b[0] == '(' && b[len(b)-1] == ')' && isTypeName(b[1:len(b)-1]) && lex.IsWords(t[v.To+1:v.To+2]) { // (Token) request.get()
+		return true
+	}
+	return t[i] == ':' && t[v.To+2] == ' ' && (next == '=' && isTypeName(b) || next == '|' && lex.IsType(b))
+}
+
+// isConstant reports whether b is a constant with the name of a secret: DEF_TOKEN_SQL.
+func isConstant(b []byte) bool {
+	named := false
+	for i, c := range b {
+		if (c < 'A' || 'Z' < c) && c != '_' {
+			return false
+		}
+		named = named || c == '_' && (bytes.HasPrefix(b[i+1:], []byte("TOKEN_")) || bytes.HasPrefix(b[i+1:], []byte("PASSWORD_")) || bytes.HasPrefix(b[i+1:], []byte("SECRET_")))
+	}
+	return named || bytes.HasPrefix(b, []byte("TOKEN_")) || bytes.HasPrefix(b, []byte("PASSWORD_"))
+}
+
+// isNumber reports whether b is a small number of a program, in hexadecimal: 0x52e.
+func isNumber(b []byte) bool {
+	if len(b) < 3 || len(b) > 6 || b[0] != '0' || b[1] != 'x' {
+		return false
+	}
+	for _, c := range b[2:] {
+		if lex.Unhex[c] > 15 {
+			return false
+		}
+	}
+	return true
+}
+
+// isClass reports whether b is the name of a class of Java with its package: org.acme.TokenStore.
+func isClass(b []byte) bool {
+	at := bytes.LastIndexByte(b, '.')
+	if at < 0 || at+2 > len(b) || bytes.Count(b[:at], []byte(".")) < 2 || b[at+1] < 'A' || 'Z' < b[at+1] || !lex.IsWords(b[at+1:]) {
+		return false
+	}
+	for part := range bytes.SplitSeq(b[:at], []byte(".")) {
+		if len(part) < 2 || part[0] < 'a' || 'z' < part[0] || bytes.IndexFunc(part, func(r rune) bool { return 'A' <= r && r <= 'Z' || r == '-' }) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isComposite reports whether b opens a value of a type of a package, a map or a list of Go:
+// types.Config{Name:, map[string]any{, &Config{.
+func isComposite(b []byte) bool {
+	kind, inner, ok := bytes.Cut(b, []byte("{"))
+	if !ok || bytes.ContainsAny(inner, "\"'`0123456789") {
+		return false
+	}
+	n := len(kind)
+	kind = bytes.TrimLeft(kind, "&*")
+	isType := len(kind) < n
+	for len(kind) > 0 && kind[0] == '[' || bytes.HasPrefix(kind, []byte("map[")) {
+		_, rest, ok := bytes.Cut(kind, []byte("]"))
+		if !ok {
+			return false
+		}
+		kind, isType = bytes.TrimLeft(rest, "*"), true
+	}
+	at := bytes.LastIndexByte(kind, '.')
+	isType = isType || len(kind) > 2 && 'A' <= kind[0] && kind[0] <= 'Z' && len(inner) > 1 && 'A' <= inner[0] && inner[0] <= 'Z' && inner[len(inner)-1] == ':' || at > 0 && at+1 < len(kind) && 'A' <= kind[at+1] && kind[at+1] <= 'Z' && kind[0] >= 'a'
+	return isType && lex.IsWords(kind) && (len(inner) == 0 || inner[len(inner)-1] == ':' || inner[0] == '}' && len(bytes.TrimRight(inner, "},;)")) == 0)
+}
+
+// isPointer reports whether b is a type of Go behind a sign: *uint16, []*Key.
+func isPointer(b []byte) bool {
+	kind := bytes.TrimLeft(b, "*[]")
+	return len(kind) < len(b) && (b[0] == '*' || len(b) > 2 && b[0] == '[' && b[1] == ']') && isTypeName(bytes.TrimRight(kind, ",)"))
+}
+
+// isTypeName reports whether b is a type, with a package or arguments or without: _t.AuthType, Map<String>.
+func isTypeName(b []byte) bool {
+	at := bytes.LastIndexByte(b, '.')
+	if name := b[at+1:]; len(name) < 2 || name[0] < 'A' || 'Z' < name[0] {
+		return false
+	}
+	for _, c := range b {
+		if (c|0x20 < 'a' || 'z' < c|0x20) && strings.IndexByte("_.<>[]?", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isMember reports whether the value v is a variable that a member of an object gets, alone in its line:
+// RegistryAuth: encodedAuth,. In YAML a comma ends no line.
+func isMember(t []byte, i int, v lex.Span) bool {
+	b := t[v.From:v.To]
+	if t[i] != ':' || len(b) < 3 || b[len(b)-1] != ',' || v.To < len(t) && t[v.To] != '\n' || b[0] < 'a' || 'z' < b[0] {
+		return false
+	}
+	humps := 0
+	for k, c := range b[:len(b)-1] {
+		if c|0x20 < 'a' || 'z' < c|0x20 {
+			return false
+		}
+		if k > 0 && c < 'a' && b[k-1] >= 'a' {
+			humps++
+		}
+	}
+	return humps > 0
+}
+
+// isTest reports whether b compares a variable with none: (token != null).
+func isTest(b []byte) bool {
+	for _, none := range [...]string{"null)", "nil)", "None)", "undefined)"} {
+		if test, ok := bytes.CutSuffix(b, []byte(none)); ok {
+			variable := bytes.TrimRight(bytes.TrimRight(test[1:], " "), "!=")
+			return len(variable)+1 < len(bytes.TrimRight(test, " ")) && lex.IsWords(bytes.TrimRight(variable, " "))
+		}
+	}
+	return false
+}
+
+// isDuration reports whether b is a time of Ruby: 5.days, 4.days.ago.
+func isDuration(b []byte) bool {
+	n := lex.CountDigits(b)
+	if n == 0 || n == len(b) || b[n] != '.' {
+		return false
+	}
+	unit, _, _ := bytes.Cut(bytes.TrimRight(b[n+1:], ",;)"), []byte("."))
+	switch string(bytes.TrimSuffix(unit, []byte("s"))) {
+	case "second", "minute", "hour", "day", "week", "month", "year":
+		return true
+	}
+	return false
+}
+
 // isExpression reports whether b has nothing but variables, and the bytes of also.
 func isExpression(b []byte, also string) bool {
 	for _, c := range b {

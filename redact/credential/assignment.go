@@ -254,7 +254,7 @@ func (s *Scanner) secret(a *assignment) lex.Span {
 	if v, ok := s.printer(a); ok {
 		return v
 	}
-	if t[i] == ':' && about.ClosesPrompt(t, first, i+1) {
+	if t[i] == ':' && about.ClosesPrompt(t, first, i+1) || about.IsPrefix(t, first, i) {
 		return lex.Span{}
 	}
 	if v, ok := argv.Document(t, i+1); ok {
@@ -341,7 +341,7 @@ func (s *Scanner) isNoSecret(a *assignment, v lex.Span) bool {
 		return false
 	case string(b) == "()",
 		about.IsCount(t, s.name.All, i, v), about.IsState(s.name.All, b), about.IsDescription(t, v), about.IsIdentity(b),
-		about.IsNameOfSecret(a.name, b), about.IsItself(t, a.name, a.first, v), about.IsVariable(t, i, v), about.IsTuple(b),
+		about.IsNameOfSecret(a.name, b), about.IsItself(t, a.name, a.first, v), about.IsVariable(t, i, v), about.IsTuple(b), about.IsSyntax(t, i, v),
 		about.IsFile(b) && bytes.HasSuffix(t[:a.first], []byte("--from-file=")):
 		return true
 	case about.IsCode(t, a.decoded, i, v), string(a.decoded) == "content" && t[i] == '=' && about.IsMeta(t, a.first, s.Names, &s.name):
@@ -472,7 +472,7 @@ func (s *Scanner) typed(kind []byte, first int) []byte {
 	if from == to || to == first {
 		return kind
 	}
-	if to-from == 2 && lex.HasFoldSuffix(t[from:to], "as") || lex.HasFoldSuffix(t[from:to], "constant") { // Dim NAME As String, NAME CONSTANT VARCHAR2(9)
+	if to-from == 2 && lex.HasFoldSuffix(t[from:to], "as") || lex.HasFoldSuffix(t[from:to], "constant") || string(t[from:to]) == "const" && t[to-1] != ' ' && first > to { // Dim NAME As String, NAME CONSTANT VARCHAR2(9), NAME: []const u8
 		return s.typed(kind, from)
 	}
 	return t[from:to]

@@ -104,11 +104,50 @@ func isVariable(b []byte) bool {
 func isFormat(b []byte) bool {
 	switch {
 	case b[0] == '.':
-		return len(b) > 2 && b[1] == '*' && strings.IndexByte("/|#@,$", b[2]) >= 0
+		return len(b) > 2 && b[1] == '*' && strings.IndexByte("/|#@,$", b[2]) >= 0 || isPattern(b)
 	case b[0] == '%' && len(b) > 1:
-		return strings.IndexByte("sdvqi", b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0
+		return strings.IndexByte("sdvqiwxT", b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0
+	case b[0] == '\\': // a line break before something else
+		return len(bytes.Trim(b, `\nrt`)) == 0 || isPattern(b)
+	case b[0] == '(' || b[0] == '[':
+		return isPattern(b)
 	}
 	return false
+}
+
+// isPattern reports whether b is a regular expression that has almost no text of its own:
+// ([^"]+)">, \w+, (.*?)&. A password has no repetition behind a class.
+func isPattern(b []byte) bool {
+	const most = 3 // bytes of text
+	repeats, text := false, 0
+	for i := 0; i < len(b); i++ {
+		isClass := true
+		switch c := b[i]; {
+		case c == '\\' && i+1 < len(b):
+			if i++; strings.IndexByte("wWdDsShb", b[i]) < 0 {
+				isClass = false
+			}
+		case c == '[':
+			end := bytes.IndexByte(b[min(i+2, len(b)):], ']')
+			if end < 0 { // a quotation mark in the class ends what is read
+				return text <= most && i+1 < len(b) && b[i+1] == '^'
+			}
+			i += 2 + end
+		case c == '.':
+		case lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80:
+			isClass = false
+			text++
+		default:
+			isClass = false
+		}
+		repeats = repeats || isClass && i+1 < len(b) && strings.IndexByte("+*{", b[i+1]) >= 0
+		if isClass && i+1 < len(b) && b[i+1] == '{' {
+			if end := bytes.IndexByte(b[i:], '}'); end > 0 {
+				i += end
+			}
+		}
+	}
+	return repeats && text <= most
 }
 
 // isEnclosed reports whether b is a placeholder by the signs around it, and whether these decide
@@ -123,18 +162,29 @@ func isEnclosed(b []byte) (is, ok bool) {
 	case first == '{' && last == '}': // of Python, but not of ODBC
 		return n == 2 || isOnly(b[1:n-1], "a.") && NamesSecret(b[1:n-1]), true
 	case first == '[' && last == ']':
-		return isOnly(b[1:n-1], " "), true
-	case first == '(': // what terraform says of a secret
-		return string(b) == "(sensitive value)" || string(b) == "(known after apply)" || string(b) == "(sensitive)", true
+		return isOnly(b[1:n-1], " ") || n > 2 && isNoValue(b[1:n-1]) || isRange(b), true
+	case first == '(' && last == ')': // what terraform or a manual says of a secret
+		switch string(b[1 : n-1]) {
+		case "sensitive value", "known after apply", "sensitive", "optional", "required", "deprecated", "hidden", "unset", "not set", "empty", "none", "unchanged", "redacted":
+			return true, true
+		}
+		return false, true
+	case first == '@' && n > 1: // a variable of an object of Ruby
+		return isOnly(b[1:], "a") && b[1] >= 'a' && NamesSecret(b), true
 	}
 	return false, false
+}
+
+// isRange reports whether b is a class of a regular expression: [A-Za-z0-9].
+func isRange(b []byte) bool {
+	return !bytes.ContainsAny(b, ",\"' ") && (bytes.Contains(b, []byte("A-Z")) || bytes.Contains(b, []byte("a-z")) || bytes.Contains(b, []byte("0-9")))
 }
 
 // isNoValue reports whether b is a word for a type, for no value, or for where a value comes from.
 func isNoValue(b []byte) bool {
 	n := len(b)
 	switch string(bytes.TrimRight(b, ",;}")) {
-	case "?", "*", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode", "%>", "PASSWORD_DEFAULT", "PASSWORD_BCRYPT", "PASSWORD_ARGON2I", "PASSWORD_ARGON2ID":
+	case "?", "*", "value", "value1", "value2", "value3", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode", "%>", "PASSWORD_DEFAULT", "PASSWORD_BCRYPT", "PASSWORD_ARGON2I", "PASSWORD_ARGON2ID":
 		return true
 	}
 	switch lex.View(b) {
@@ -237,7 +287,20 @@ func isReference(b []byte) bool {
 			return true
 		}
 	}
-	return NamesSecret(b[last:]) && bytes.IndexByte(b, ':') < 0
+	return (NamesSecret(b[last:]) || isOfSecret(b[last:])) && bytes.IndexByte(b, ':') < 0
+}
+
+// isOfSecret reports whether a variable of several words says something of a secret: PasswordCommand.
+func isOfSecret(b []byte) bool {
+	if !isFunction(b) || b[0]|0x20 < 'a' {
+		return false
+	}
+	for _, word := range [...]string{"Password", "Secret", "Token", "Auth", "Cred", "password_", "secret_", "token_"} {
+		if bytes.Contains(b, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 // isElement reports whether b is an element of a variable, by its number, or a method of
@@ -248,7 +311,8 @@ func isElement(b []byte) bool {
 		return false
 	}
 	index, rest, ok := bytes.Cut(bytes.TrimRight(b[open+1:], ",;("), []byte("]"))
-	if !ok || len(index) == 0 || lex.CountDigits(index) != len(index) && len(index) > 1 {
+	isSymbol := len(index) > 2 && index[0] == ':' && lex.IsWords(index[1:]) // options[:password]
+	if !ok || len(index) == 0 || lex.CountDigits(index) != len(index) && len(index) > 1 && !isSymbol {
 		return false
 	}
 	return len(rest) == 0 || rest[0] == '.' && lex.IsWords(rest)
@@ -256,7 +320,10 @@ func isElement(b []byte) bool {
 
 // NamesSecret reports whether a variable's name ends as that of a secret.
 func NamesSecret(b []byte) bool {
-	for _, end := range [...]string{"password", "secret", "token", "key"} {
+	if len(b) == 0 || strings.IndexByte("dtnyhesDTNYHES", b[len(b)-1]) < 0 {
+		return false
+	}
+	for _, end := range [...]string{"password", "secret", "token", "key", "auth", "passphrase", "credentials"} {
 		if lex.HasFoldSuffix(b, end) {
 			return true
 		}
@@ -275,7 +342,7 @@ func isFunction(b []byte) bool {
 		}
 	}
 	switch string(b) {
-	case "Column", "hash", "crypt", "encrypt", "decrypt", "bcrypt", "escape", "encode", "quote", "trim":
+	case "Column", "make", "hash", "crypt", "encrypt", "decrypt", "bcrypt", "escape", "encode", "quote", "trim":
 		return true
 	}
 	return words

@@ -330,7 +330,16 @@ func IsType(b []byte) bool {
 		b = bytes.TrimRight(b, "?[]")
 	}
 	switch string(b) {
-	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
+	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString", "cstring", "u8", "wchar_t":
+		return true
+	}
+	return false
+}
+
+// IsDirective reports whether w is before a string of an assembler.
+func IsDirective(w []byte) bool {
+	switch string(w) {
+	case ".asciz", ".ascii", ".string", ".byte", ".db", "EQU", "equ", "DB", "db", "DC", "dc.b", "DC.B", "defb", "DEFB", "defm", "DEFM", "fcc", "FCC":
 		return true
 	}
 	return false

@@ -127,6 +127,7 @@ func endsIn(b []byte, ends ...string) bool {
 func endOf(b []byte) int {
 	asked, depth := false, 0
 	first := len(b) - len(bytes.TrimLeft(b, "=:>~ \t"))
+	first = max(first, lex.After(b, first, "<%=")) // of a template of Ruby
 	for k := first; k < len(b); k++ {
 		switch b[k] {
 		case '\n':

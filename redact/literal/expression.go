@@ -59,6 +59,9 @@ func (r *Reader) firstArgument(i, to int) (v lex.Span, ok bool) {
 		}
 		return lex.Span{}, true // os.getenv("PASSWORD"), header.split(" ")
 	}
+	if t[to-1] == '(' && isDelimiter(t[v.From:max(v.From, v.To)]) {
+		return lex.Span{}, true // password.encode("utf-8"), header.split(";")
+	}
 	isWords := lex.IsWords(t[i : to-1])
 	if t[to-1] == '[' {
 		isIndex := isWords && v.To+1 < len(t) && t[v.To+1] == ']' && lex.IsWords(t[v.From:v.To])
@@ -69,6 +72,16 @@ func (r *Reader) firstArgument(i, to int) (v lex.Span, ok bool) {
 		to = i // no function
 	}
 	return lex.Span{From: to, To: end}, true
+}
+
+// isDelimiter reports whether b, what a function is given, is the name of a character set or a
+// sign: no secret.
+func isDelimiter(b []byte) bool {
+	switch string(b) {
+	case "utf-8", "utf8", "UTF-8", "utf-16", "utf-16le", "latin1", "latin-1", "ascii", "us-ascii", "US-ASCII", "iso-8859-1", "ISO-8859-1":
+		return true
+	}
+	return len(b) == 1 && lex.Classes[b[0]]&lex.IsAlnum == 0 || len(b) == 2 && lex.Classes[b[0]]&lex.IsAlnum == 0 && b[1] == ' '
 }
 
 // laterArgument returns the arguments of a function, of which t[i:to] ends with the first, if

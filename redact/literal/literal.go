@@ -217,6 +217,17 @@ func (r *Reader) ofScheme(i, to int) lex.Span {
 		}
 		return lex.Span{From: from, To: to}
 	}
+	if string(t[i:to]) == "new" { // new Token("SECRET")
+		if from < len(t) && 'A' <= t[from] && t[from] <= 'Z' && r.schemes < maxSchemes {
+			r.schemes++
+			v := r.bare(from, from, '=')
+			r.schemes--
+			if v.From > from {
+				return v
+			}
+		}
+		return lex.Span{From: i, To: to}
+	}
 	if r.schemes < maxSchemes { // "token token token" is read once
 		r.schemes++
 		v := r.Value(from)
@@ -253,8 +264,9 @@ func typeLen(b []byte) int {
 		}
 	}
 	switch string(b[:word]) {
-	case "": // of Rust
-		if b[0] != '&' {
+	case "": // of Rust, of Zig
+		value := bytes.TrimLeft(b[n+1:], " ")
+		if b[0] != '&' && (!bytes.HasSuffix(kind, []byte("u8")) || len(value) == 0 || lex.Classes[value[0]]&lex.IsQuote == 0) {
 			return 0
 		}
 	case "Option", "Optional", "Annotated", "Union", "Final", "ClassVar", "Mapped", "Vec", "Box", "Arc", "Cow", "constant": // of Ada
@@ -487,7 +499,7 @@ func (r *Reader) Behind(i int, separator byte) lex.Span {
 // isScheme reports whether b is the scheme before a token in a header (RFC
 // 9110, 11.4).
 func isScheme(b []byte) bool {
-	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop", "api-token", "oauth", "aws4-hmac-sha256"} {
+	for _, scheme := range []string{"basic", "new", "bearer", "token", "digest", "negotiate", "apikey", "dpop", "api-token", "oauth", "aws4-hmac-sha256"} {
 		if len(b) == len(scheme) && lex.HasFoldSuffix(b, scheme) {
 			return true
 		}

@@ -20,6 +20,7 @@ const (
 		"HESLO salasana Salasana SALASANA passord Passord PASSORD adgangskode Adgangskode ADGANGSKODE kodeord Kodeord KODEORD lozinka " +
 		"Lozinka LOZINKA contraseña Contraseña CONTRASEÑA contrasena Contrasena CONTRASENA losenord Losenord " +
 		"LOSENORD salasanani Salasanani jelszavam Jelszavam parolam Parolam adgangskoden Adgangskoden passordet Passordet jelszó Jelszó JELSZÓ " +
+		"hasłem Hasłem hasła Hasła heslem Heslem hesla Hesla geslom lozinkom salasanalla salasanan parolą jelszóval " +
 		"mdp Mdp geslo Geslo slaptažodis Slaptažodis salasõna Salasõna lykilorðið Lykilorðið passwordnya Passwordnya sandinya Sandinya maiden"
 	// Others have other meanings too: see Follows.
 	Others = "token Token TOKEN jeton Jeton secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
@@ -111,6 +112,7 @@ func nounOf(w []byte) noun {
 	switch string(lower) {
 	case "password", "passphrase", "passwd", "passcode", "pwd", "passwort", "kennwort", "wachtwoord", "senha", "parola", "heslo", "salasana", "passord",
 		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "lösenordet", "adgangskoden", "passordet", "jelszó", "jelszavam", "salasanani", "parolam", "şifre", "şifresi", "şifrem", "sandi", "khẩu", "pass", "pw",
+		"hasłem", "hasła", "heslem", "hesla", "geslom", "lozinkom", "salasanalla", "salasanan", "parolą", "jelszóval", "паролем", "паролю", "пароле", "лозинком", "şifreyle",
 		"mdp", "geslo", "slaptažodis", "salasõna", "lykilorðið", "passwordnya", "sandinya",
 		"пароль", "пароля", "κωδικός", "κωδικό", "parolă", "סיסמה", "הסיסמה", "סיסמתי", "पासवर्ड", "कूटशब्द", "पासकोड", "পাসওয়ার্ড", "السر", "گذرواژه", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "المرور":
 		return password
@@ -461,7 +463,7 @@ var plainTable = sync.OnceValue(func() *wordlist.Table { return wordlist.New(pla
 // plainWords are the words that IsPlain knows.
 const plainWords = "" +
 	// Words of grammar.
-	"a an the this that these those it its they them their he she his her we our you your my mine yours ours i me is are was were be been being am has have " +
+	"itself themselves himself herself myself yourself a an the this that these those it its they them their he she his her we our you your my mine yours ours i me is are was were be been being am has have " +
 	"had do does did done will would shall should can could may might must cannot can't isn't doesn't won't don't wasn't not no nor never yes and or but if " +
 	"so then than as because since while until unless though although also too very just only even still again already always often soon now here there " +
 	"where when why how what which who whose in on at to of for from with without by via per into onto over under above below between through about after " +
