@@ -106,7 +106,7 @@ var ProgramNames = [...]struct {
 		"encode_keychange net-snmp-create-v3-user"},
 	{dashA, "miniserve http https httpie xh xhs ab hey check_http check_curl"},
 	{ftp, "lftp ncftp ncftpput ncftpget"},
-	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
+	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl exp imp"},
 	{htpasswd, "htpasswd"},
 	{netUser | samba, "net NET"},
 	{assigns, "nomad vault bao fly flyctl supabase infisical teller"},

@@ -25,6 +25,35 @@ func AsksSecret(line []byte) bool {
 	return false
 }
 
+// askers are programs, with the space behind them, that ask for a secret at the terminal.
+var askers = [...]string{"sudo ", "su ", "ssh ", "ftp ", "telnet ", "mysql ", "psql ", "kinit "}
+
+// Asks reports whether a command line starts with such a program, so that a secret may be typed
+// on the next line.
+func Asks(line []byte) bool {
+	for _, program := range &askers {
+		if bytes.HasPrefix(line, []byte(program)) {
+			return true
+		}
+	}
+	return bytes.HasPrefix(line, []byte("sftp "))
+}
+
+// Loops reports whether text may have a loop of a shell.
+func Loops(text []byte) bool {
+	return bytes.Contains(text, []byte("for ")) && (bytes.Contains(text, []byte("; do")) || bytes.Contains(text, []byte("\ndo")))
+}
+
+// IsDialog reports whether a program of that name sends what it reads to a server, which may ask
+// for a name and a secret.
+func IsDialog(program []byte) bool {
+	switch string(program) {
+	case "telnet", "nc", "ncat", "netcat", "ftp", "lftp":
+		return true
+	}
+	return false
+}
+
 // LogsIn reports whether a line starts a session of telnet with its own port, where what it reads
 // begins with a name and a secret.
 func LogsIn(line []byte) bool {
@@ -86,6 +115,11 @@ func IsGiven(text []byte) bool {
 	if bytes.Contains(text, []byte("read -")) || bytes.Contains(text, []byte("-AsSecureString\n")) {
 		return true
 	}
+	for _, program := range &askers {
+		if bytes.Contains(text, []byte(program)) {
+			return true
+		}
+	}
 	return bytes.Contains(text, []byte("<<")) && (bytes.Contains(text, []byte("telnet ")) || hasTask(text, func(from, to int) bool {
 		return bytes.Contains(text[max(0, from-2*maxVerb):min(len(text), max(to, from+2*maxVerb+len("<<")))], []byte("<<"))
 	}))
@@ -94,7 +128,7 @@ func IsGiven(text []byte) bool {
 // hasTask reports whether text has a part of a word that TakesSecret knows where is says
 // that it may be one. Parts are rarer than pipes in a text that is made to be slow.
 func hasTask(text []byte, is func(from, to int) bool) bool {
-	for _, part := range [...]string{"pass", "crypt", "unlock", "unseal", "secret", "stdin", "read ", "pw "} {
+	for _, part := range [...]string{"pass", "crypt", "unlock", "unseal", "secret", "stdin", "read ", "pw ", "telnet ", "nc ", "ncat ", "netcat ", "ftp "} {
 		for at := 0; ; {
 			n := bytes.Index(text[at:], []byte(part))
 			if n < 0 {
@@ -327,9 +361,22 @@ type pattern struct {
 
 func (p *pattern) read(part []byte, n *names.Classifier, f *names.Folded) {
 	name := trimmed(part)
+	if isToChange(name) && len(name) == len(part) {
+		p.fenced, p.named = true, true
+	}
 	p.fenced = p.fenced || len(part) > 0 && strings.IndexByte("@_{$%<[#", part[0]) >= 0
 	p.named = p.named || len(name) > 0 && len(name) <= names.MaxPairName && n.IsPairName(f, name)
 	p.marked = p.marked || bytes.ContainsAny(part, "=:*")
+}
+
+// isToChange reports whether b stands for a secret until somebody sets it.
+func isToChange(b []byte) bool {
+	for _, word := range [...]string{"changeme", "change_me", "change-me", "replaceme", "replace_me", "yourpassword", "your_password", "your-password", "yoursecret", "your_token"} {
+		if len(b) == len(word) && lex.HasFoldSuffix(b, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // VariableLen returns the length of ${NAME} that b starts with, or 0.

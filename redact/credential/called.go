@@ -32,7 +32,8 @@ func (s *Scanner) called(i int) lex.Span {
 	if bytes.HasSuffix(bytes.TrimRight(t[max(0, from-4):from], " "), []byte("|")) {
 		return lex.Span{} // a filter of a template
 	}
-	quote := i + 1
+	gap := t[i+1 : min(len(t), i+1+4*maxGap)]
+	quote := i + 1 + len(gap) - len(bytes.TrimLeft(gap, " \t\r\n"))
 	some := lex.After(t, quote, "Some(")
 	if some > 0 && some < len(t) {
 		quote = some
@@ -49,7 +50,7 @@ func (s *Scanner) called(i int) lex.Span {
 	end := call.End(t, v.To+1)
 	for n := 0; ; n++ { // the second string, or the third one of login(HOST, USER, SECRET)
 		more := false
-		for (n == 0 || login) && end < len(t) && (t[end] == ' ' || t[end] == ',') {
+		for (n == 0 || login) && end < len(t) && (t[end] <= ' ' || t[end] == ',') {
 			more = more || t[end] == ','
 			end++
 		}

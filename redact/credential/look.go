@@ -104,6 +104,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 		if kinds&argv.PassWord != 0 {
 			hint |= lookClause
 		}
+		if kinds&(argv.PassWord|argv.ProseWord) != 0 && argv.Loops(text) {
+			hint |= lookCommand
+		}
 	}
 	if foreign || hint&lookYour != 0 && bytes.Contains(text, []byte("your ")) { // "123456 is your code"
 		hint |= lookSaid

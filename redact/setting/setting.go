@@ -216,7 +216,10 @@ func (f *Finder) OfCobol(from, i int) lex.Span {
 		}
 		name = name[bytes.LastIndexByte(name, ' ')+1:]
 	default:
-		name = bytes.TrimRight(line, " \t.:")
+		if name = bytes.TrimRight(line, " \t.:"); len(name) == 0 && from > len(line) { // the label is on the line above
+			above := t[max(0, from-2*names.MaxPairName) : from-len(line)-1]
+			name = bytes.TrimRight(above[bytes.LastIndexByte(above, '\n')+1:], " \t:")
+		}
 		if bytes.IndexByte(name, ' ') >= 0 {
 			return lex.Span{}
 		}
@@ -230,11 +233,7 @@ func (f *Finder) OfCobol(from, i int) lex.Span {
 
 // Declares reports whether w is the word of COBOL, ABAP or an assembler before a string that is set.
 func Declares(w []byte) bool {
-	switch string(w) {
-	case "MOVE", "VALUE", "EQU", "equ", "DB", "db", "DC":
-		return true
-	}
-	return false
+	return string(w) == "MOVE" || string(w) == "VALUE" || lex.IsDirective(w)
 }
 
 // OfLogin finds SECRET in a1 LOGIN "NAME" "SECRET" of IMAP and LOGIN NAME 'SECRET' of a client of a
@@ -290,35 +289,37 @@ func IsIPsec(t []byte, from, to int) bool {
 	return false
 }
 
-// OfUser finds SECRET in user = "NAME:SECRET" of a configuration of curl, where the
-// separator is at i.
+// OfUser finds SECRET in user = "NAME:SECRET" of a configuration of curl, and in
+// {"login": "NAME:SECRET"}, where the separator is at i.
 func (f *Finder) OfUser(name []byte, i int) lex.Span {
 	t := f.values.Text
-	if t[i] != '=' {
-		return lex.Span{}
-	}
 	switch string(name) {
 	case "user", "proxy-user", "account", "--user", "-u":
-		from := i + 1
-		for from < len(t) && from-i < maxGap && t[from] == ' ' {
-			from++
-		}
-		if from == len(t) {
+		if t[i] != '=' {
 			return lex.Span{}
 		}
-		quoted := lex.Classes[t[from]]&lex.IsQuote != 0
-		v := f.values.ShortValue(i + 1)
-		if v.From >= v.To {
-			return lex.Span{}
-		}
-		user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
-		if !ok || len(user) == 0 || len(secret) == 0 || !quoted && !prose.LooksSecret(secret) || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) ||
-			lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
-			return lex.Span{} // a group
-		}
-		return lex.Span{From: v.From + len(user) + 1, To: v.To}
+	case "login", "userpass":
+	default:
+		return lex.Span{}
 	}
-	return lex.Span{}
+	from := i + 1
+	for from < len(t) && from-i < maxGap && t[from] == ' ' {
+		from++
+	}
+	if from == len(t) {
+		return lex.Span{}
+	}
+	quoted := lex.Classes[t[from]]&lex.IsQuote != 0 && t[i] == '='
+	v := f.values.ShortValue(i + 1)
+	if v.From >= v.To {
+		return lex.Span{}
+	}
+	user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
+	if !ok || len(user) == 0 || len(secret) == 0 || !quoted && !prose.LooksSecret(secret) || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) ||
+		lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
+		return lex.Span{} // a group
+	}
+	return lex.Span{From: v.From + len(user) + 1, To: v.To}
 }
 
 // IsGenerated reports whether the result whose name starts at first is the password that

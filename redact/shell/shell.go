@@ -6,6 +6,7 @@ package shell
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
@@ -28,6 +29,7 @@ func (f *Finder) Find(found []lex.Span, program argv.Command) []lex.Span {
 	}
 	f.typed()
 	f.cases()
+	f.loops()
 	return f.found
 }
 
@@ -78,6 +80,8 @@ type quotes struct {
 	inner    byte // in a script
 	isScript bool // open is around a script: su -c "echo SECRET | passwd"
 	toScript bool // the next one is
+	around   bool // the script is an argument of program
+	program  argv.Command
 }
 
 // isBreak reports whether t[i] is no part of a word.
@@ -113,10 +117,17 @@ func (c *commands) quotationMark(b byte) {
 	switch {
 	case i > 0 && t[i-1] == '\\', lex.IsContraction(t, i): // of a string in a string, no mark
 	case q.open == b:
-		q.open = 0
+		if q.open = 0; q.around {
+			c.command.program, c.output.writes, q.around = q.program, false, false
+		}
 	case q.open == 0 && q.outer == b:
 		c.command.program, c.output.writes, q.outer = argv.Command{}, false, 0
 	default:
+		if q.open == 0 && !q.toScript && isPipeline(t[i:min(len(t), i+maxWords)]) {
+			q.open, q.isScript, q.inner, q.around, q.program = b, true, 0, true, c.command.program
+			c.command.program, c.output.writes, c.output.quoted = argv.Command{}, false, 0
+			return
+		}
 		if c.output.writes && i >= c.output.quoted {
 			c.output.quoted = i + argv.QuotedLen(t[i:min(len(t), i+maxWords)])
 		}
@@ -132,6 +143,21 @@ func (c *commands) quotationMark(b byte) {
 			q.inner = b
 		}
 	}
+}
+
+// isPipeline reports whether the quotation that b starts with has a script which pipes what it
+// writes: ssh h "echo SECRET | sudo -S id", echo 'echo SECRET | passwd' >> FILE.
+func isPipeline(b []byte) bool {
+	end := 1
+	for end < len(b) && (b[end] != b[0] || b[end-1] == '\\') {
+		end++
+	}
+	before, _, ok := bytes.Cut(b[1:end], []byte("|"))
+	if !ok || end == len(b) {
+		return false
+	}
+	at := max(bytes.LastIndex(before, []byte("echo ")), bytes.LastIndex(before, []byte("printf ")))
+	return at == 0 || at > 0 && strings.IndexByte(" ;&(", before[at-1]) >= 0
 }
 
 // endsCommand reports whether b, which is at c.at, ends a command.
@@ -169,7 +195,7 @@ func (c *commands) endLine() {
 	if l.reads && l.document.To > 0 {
 		c.at = c.document(end+1, c.text[l.document.From:l.document.To])
 	}
-	if l.asks && !bytes.ContainsAny(c.text[l.start:end], "|<") {
+	if line := c.text[l.start:end]; !bytes.ContainsAny(line, "|<") && (l.asks || argv.Asks(line) && c.isStrong(end+1)) {
 		c.answer(end + 1)
 	}
 	c.line = line{start: c.at + 1}
@@ -348,10 +374,20 @@ func (c *commands) formAt(form argv.Form, w []byte, from int) argv.Form {
 	if form == argv.AtLogin && (lex.HasFoldSuffix(t[:began], "SQL> ") || lex.HasFoldSuffix(t[began:from], "conn ") && lex.StartsLine(t, began)) {
 		form = argv.AfterSlash // of SQL*Plus
 	}
+	if form == argv.AfterSlash && (bytes.HasPrefix(t[began:], []byte("exp ")) || bytes.HasPrefix(t[began:], []byte("imp "))) && !c.hasParameter() {
+		form = argv.NoSecret // of a formula
+	}
 	if from > 1 && t[from-1] == '(' && t[from-2] == '$' && writes(w) {
 		form = argv.NoSecret // a command of its own
 	}
 	return form
+}
+
+// hasParameter reports whether NAME=VALUE follows at c.at, as with the programs of Oracle.
+func (c *commands) hasParameter() bool {
+	line, _, _ := bytes.Cut(c.text[c.at:min(len(c.text), c.at+maxWords)], []byte("\n"))
+	at := bytes.IndexByte(line, '=')
+	return at > 1 && lex.IsWords(line[bytes.LastIndexByte(line[:at], ' ')+1:at])
 }
 
 // isLast reports whether the word w at from can be the secret that a command ends with: not in
@@ -392,6 +428,8 @@ func (c *commands) take(w []byte, from int, form argv.Form, at int) {
 		if w[0] == 'p' && i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 			c.printed(i)
 		}
+	case string(w) == "cat" && lex.After(t, i, " <<< ") > 0: // cat <<< SECRET | cryptsetup open
+		c.output.writes, c.output.from = true, i+len(" <<<")
 	case string(w) == "AUTH":
 		c.framed(i)
 	case string(w) == "REG_SZ" || string(w) == "REG_EXPAND_SZ":
@@ -401,6 +439,8 @@ func (c *commands) take(w []byte, from int, form argv.Form, at int) {
 		c.output.piped = lex.Span{}
 	case string(w) == "base64" && hasPipe:
 		c.userInfo(c.output.piped)
+	case c.command.words == 1 && hasPipe && argv.IsDialog(w):
+		c.dialog(c.output.piped)
 	case program.Reads && hasPipe:
 		c.echoed(c.output.piped)
 		c.output.piped = lex.Span{}

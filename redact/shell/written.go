@@ -54,10 +54,81 @@ func (f *Finder) Blocks(found []lex.Span) []lex.Span {
 	return f.found
 }
 
+// dialog adds the secret in what is sent to a server, c, that asks for a name and then for a
+// secret: (echo ann; sleep 1; echo SECRET) | telnet h, printf 'user ann SECRET\n' | ftp -n h.
+func (f *Finder) dialog(c lex.Span) {
+	t := f.values.Text
+	isEnd := func(i int) bool {
+		return t[i] == '\n' || t[i] == ';' || t[i] == '&' || t[i] == '\\' && i+1 < c.To && (t[i+1] == 'n' || t[i+1] == 'r')
+	}
+	for from, lines := c.From, 0; from < c.To && lines < 2; {
+		to := from
+		for to < c.To && !isEnd(to) {
+			to++
+		}
+		v := lex.Span{From: from, To: to}
+		if from = to + 1; to < c.To && t[to] == '\\' {
+			from++
+		}
+		for _, command := range [...]string{"echo ", "printf ", "-e ", "-n "} {
+			if at := bytes.Index(t[v.From:v.To], []byte(command)); at >= 0 && (at == 0 || t[v.From+at-1] <= ' ' || t[v.From+at-1] == '(') {
+				v.From += at + len(command)
+			}
+		}
+		for v.From < v.To && (t[v.From] <= ' ' || lex.Classes[t[v.From]]&lex.IsQuote != 0) {
+			v.From++
+		}
+		for v.From < v.To && (t[v.To-1] <= ' ' || t[v.To-1] == ')' || t[v.To-1] == '}' || lex.Classes[t[v.To-1]]&lex.IsQuote != 0) {
+			v.To--
+		}
+		line := t[v.From:v.To]
+		if bytes.HasPrefix(line, []byte("sleep ")) || len(line) == 0 {
+			continue
+		}
+		if user, rest, ok := bytes.Cut(line, []byte(" ")); ok {
+			if _, secret, ok := bytes.Cut(rest, []byte(" ")); ok && bytes.EqualFold(user, []byte("user")) {
+				f.echoed(lex.Span{From: v.To - len(secret), To: v.To})
+			}
+			return // a request
+		}
+		if lines++; lines == 2 {
+			f.echoed(v)
+		}
+	}
+}
+
+// isStrong reports whether the line at i is one word that mixes letters, digits and capitals or
+// marks, as no command does.
+func (f *Finder) isStrong(i int) bool {
+	line, _, _ := bytes.Cut(f.values.Text[i:min(len(f.values.Text), i+names.MaxPairName)], []byte("\n"))
+	line = bytes.TrimRight(line, "\r")
+	capital, small, mark := false, false, false
+	for _, c := range line {
+		switch {
+		case c == '/' || c == '=' || c == '.' || c == ':' || c == ' ' || c >= 0x80:
+			return false
+		case 'A' <= c && c <= 'Z':
+			capital = true
+		case 'a' <= c && c <= 'z':
+			small = true
+		}
+		mark = mark || strings.IndexByte("!@#$%^&*+?~", c) >= 0
+	}
+	return len(line) >= 8 && small && (capital || mark) && prose.LooksSecret(line)
+}
+
 // isRead reports whether the command before the redirection at i reads a variable with
 // the name of a secret.
 func (f *Finder) isRead(i int) bool {
 	line := f.values.Text[max(0, i-maxBefore):i]
+	if body, ok := bytes.CutSuffix(bytes.TrimRight(line, " "), []byte("done")); ok { // while read NAME; do …; done <<< SECRET
+		line = f.values.Text[max(0, i-maxWords) : i-len(line)+len(body)]
+		if line = line[bytes.LastIndex(line, []byte("while "))+1:]; len(line) < len("hile ") {
+			return false
+		}
+		line = line[len("hile "):]
+		line = line[:max(0, bytes.IndexAny(line, ";\n"))]
+	}
 	line = line[bytes.LastIndexAny(line, "\n;|&({")+1:]
 	at := bytes.Index(line, []byte("read"))
 	if at < 0 {
@@ -156,6 +227,12 @@ func (f *Finder) Redirected(found []lex.Span, decided, i int) []lex.Span {
 		line = line[at+1:]
 	} else if at := bytes.Index(line, []byte("\"printf ")); at >= 0 {
 		line = line[at+1:]
+	}
+	for more := true; more && len(line) > 0; { // RUN --mount=type=secret,id=x echo SECRET
+		word, rest, ok := bytes.Cut(line, []byte(" "))
+		if more = ok && (string(word) == "RUN" || string(word) == "sudo" || string(word) == "do" || string(word) == "then" || bytes.HasPrefix(word, []byte("--"))); more {
+			line = bytes.TrimLeft(rest, " ")
+		}
 	}
 	start = end - len(line)
 	for _, command := range []string{"echo ", "printf "} {
@@ -294,6 +371,14 @@ func (f *Finder) userInfo(c lex.Span) {
 	if mark := bytes.LastIndex(f.values.Text[c.From:c.To], []byte(lex.RedactedMark)); mark >= 0 && mark+lex.MarkLen(f.values.Text[c.From+mark:]) == c.To-c.From {
 		return
 	}
+	if at := bytes.LastIndex(word, []byte(`\0`)); at > 0 { // of SASL: \0ann\0SECRET
+		at += len(`\0`)
+		for at < len(word) && word[at] == '0' && at < len(word)-1 && word[at-1] == '0' {
+			at++
+		}
+		f.echoed(lex.Span{From: from + at, To: c.To})
+		return
+	}
 	if bytes.Contains(f.values.Text[c.From:from], []byte(":%s")) {
 		f.echoed(lex.Span{From: from, To: c.To})
 	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {
@@ -347,6 +432,49 @@ func (f *Finder) typed() {
 				last = b
 			}
 		}
+	}
+}
+
+// loops adds the words that a variable with the name of a secret is set to, one after the
+// other: for password in SECRET SECRET; do.
+func (f *Finder) loops() {
+	t := f.values.Text
+	for i := 0; ; {
+		n := bytes.Index(t[i:], []byte("for "))
+		if n < 0 {
+			return
+		}
+		i += n + len("for ")
+		name, _, ok := bytes.Cut(t[i:min(len(t), i+names.MaxPairName)], []byte(" in "))
+		if !ok || len(name) == 0 || bytes.IndexByte(name, 0x20) >= 0 || !f.values.Names.IsPairName(&f.name, name) && string(name) != "pw" {
+			continue
+		}
+		from := i + len(name) + len(" in ")
+		end := from + max(0, bytes.IndexAny(t[from:min(len(t), from+maxWords)], ";\n"))
+		if !bytes.HasPrefix(bytes.TrimLeft(t[min(len(t), end+1):min(len(t), end+maxGap)], " \t\n"), []byte("do")) {
+			continue
+		}
+		for from < end {
+			if t[from] == ' ' {
+				from++
+				continue
+			}
+			if t[from] == '`' || lex.After(t, from, "$(") > 0 { // what a command prints
+				break
+			}
+			to := min(f.shellWord(from), end)
+			if n := lex.MarkLen(t[from:]); n > 0 {
+				to = from + n
+			}
+			if to == from {
+				break
+			}
+			if !bytes.ContainsAny(t[from:to], "$/`(") && t[from] != '*' {
+				f.echoed(lex.Span{From: from, To: to})
+			}
+			from = to
+		}
+		i = max(i, end)
 	}
 }
 

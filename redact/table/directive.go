@@ -45,14 +45,36 @@ func inEcho(line []byte) lex.Span {
 	return lex.Span{From: from + 1, To: from + 1 + len(text)}
 }
 
-// chap returns the secret of a line of chap-secrets of PPP, CLIENT SERVER SECRET ADDRESS.
+// community returns the secret of a block of Junos, community NAME {.
+func community(line []byte) (v lex.Span) {
+	const word = "community "
+	v.From = len(line) - len(bytes.TrimLeft(line, " \t"))
+	if lex.After(line, v.From, word) == 0 {
+		return lex.Span{}
+	}
+	v.From += len(word)
+	v.To = v.From + max(0, bytes.IndexByte(line[v.From:], ' '))
+	if lex.After(line, v.To, " {") == 0 || lex.MarkLen(line[v.From:]) > 0 {
+		return lex.Span{}
+	}
+	return v
+}
+
+// chap returns the secret of a line of chap-secrets of PPP, CLIENT SERVER SECRET ADDRESS, or of
+// one that opens a block of Junos.
 func chap(line []byte) (v lex.Span) {
 	end := len(line)
 	for end > 0 && line[end-1] <= ' ' {
 		end--
 	}
 	// Most lines are none by their first byte or the last one, which is of an address.
-	if end == 0 || len(line) > maxDirective || line[end-1] != '*' && !lex.IsDigit(line[end-1]) || lex.Classes[line[0]]&lex.IsName == 0 {
+	if end == 0 || len(line) > maxDirective || line[end-1] != '*' && !lex.IsDigit(line[end-1]) && line[end-1] != '{' && line[end-1] != '}' || lex.Classes[line[0]]&lex.IsName == 0 && line[0] > ' ' {
+		return lex.Span{}
+	}
+	if line[end-1] == '{' || line[end-1] == '}' {
+		return community(line)
+	}
+	if line[0] <= ' ' {
 		return lex.Span{}
 	}
 	var words [4]lex.Span
