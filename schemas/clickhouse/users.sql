@@ -12,6 +12,8 @@
 --
 -- Grafana's plugin sends max_execution_time with every question, which a reader
 -- may not. The last needs custom_settings_prefixes to have SQL_, which is the default.
+-- It is for programs, such as a tenant's review page: functions such as mergeTreeIndex
+-- read indexes past its row policies, for whoever may write statements.
 
 CREATE ROLE IF NOT EXISTS audit_writer ${on_cluster};
 GRANT ${on_cluster} INSERT ON ${database}.events TO audit_writer;
