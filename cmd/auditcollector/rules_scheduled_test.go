@@ -115,6 +115,11 @@ const (
 	day    = 24 * hour
 )
 
+// behind is of a host whose clock is so much behind.
+func behind(by time.Duration) func(*audit.Record) {
+	return func(r *audit.Record) { r.TS = r.TS.Add(-by) }
+}
+
 func tool(name string) func(*audit.Record) { return func(r *audit.Record) { r.Tool = name } }
 func arguments(args string) func(*audit.Record) {
 	return func(r *audit.Record) { r.Args = audit.JSON(args) }
@@ -165,6 +170,10 @@ var scheduled = []struct {
 		h.add(2*day, func(r *audit.Record) { r.ToolHash = strings.Repeat("b", 64) })
 		h.add(hour)
 	}},
+	{"tool-changed", "by a clock that is behind", 1, func(h *history) {
+		h.add(2 * day)
+		h.add(hour, behind(300*day), func(r *audit.Record) { r.ToolHash = strings.Repeat("b", 64) })
+	}},
 	{"tool-changed", "another definition of another version", 0, func(h *history) {
 		h.add(2*day, func(r *audit.Record) { r.ToolHash, r.Server.Version = strings.Repeat("b", 64), "2" })
 		h.add(hour)
@@ -178,6 +187,14 @@ var scheduled = []struct {
 	{"new-tool", "after a week", 1, func(h *history) {
 		h.add(8 * day)
 		h.add(hour, tool("kill_server"))
+	}},
+	{"new-tool", "after a week, by a clock that is behind", 1, func(h *history) {
+		h.add(8 * day)
+		h.add(hour, behind(300*day), tool("kill_server"))
+	}},
+	{"new-tool", "in the first week, by a clock that is behind", 0, func(h *history) {
+		h.add(6 * day)
+		h.add(hour, behind(6*day), tool("kill_server"))
 	}},
 	{"new-tool", "inside a batch", 2, func(h *history) { // the batch itself is new too
 		h.add(8 * day)
@@ -194,6 +211,10 @@ var scheduled = []struct {
 	{"new-destination", "after a week", 1, func(h *history) {
 		h.add(8*day, tool("pipe_pane"), arguments(`{"output_path":"/a"}`))
 		h.add(hour, tool("batch"), arguments(`{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/b"}}]}`))
+	}},
+	{"new-destination", "after a week, by a clock that is behind", 1, func(h *history) {
+		h.add(8*day, tool("pipe_pane"), arguments(`{"output_path":"/a"}`))
+		h.add(hour, behind(300*day), tool("pipe_pane"), arguments(`{"output_path":"/b"}`))
 	}},
 	{"new-destination", "a known one, and the end of a pipe", 0, func(h *history) {
 		h.add(8*day, tool("pipe_pane"), arguments(`{"output_path":"/a"}`))

@@ -79,17 +79,17 @@ WITH fresh AS (
 SELECT %[7]s, s.ts AS ts, s.subject.1 AS host, s.subject.2 AS user, s.subject.3 AS session_id, s.subject.4 AS record_id,
        s.subject.5 AS call_no, s.subject.6 AS operation, s.subject.7 AS path, s.key AS key
 FROM (
-    SELECT %[1]s, %[2]s AS key, %[3]s AS within, min(o.ts) AS ts,
+    SELECT %[1]s, %[2]s AS key, %[3]s AS within, min(o.ts) AS ts, min(ingested_at) AS arrived,
            argMin(tuple(host, user, session_id, record_id, call_no, operation, path), (o.ts, record_id, path)) AS subject
-    FROM (SELECT %[4]s, ts, host, user, session_id, record_id, call_no, operation, path FROM %[5]s
+    FROM (SELECT %[4]s, ts, ingested_at, host, user, session_id, record_id, call_no, operation, path FROM %[5]s
           WHERE ingested_at > if(news, {since:DateTime64(3)}, toDateTime64('2262-01-01 00:00:00', 3, 'UTC')) AND %[6]s) AS o
     WHERE (tenant, %[2]s) IN fresh
     GROUP BY %[1]s) AS s
 INNER JOIN (
-    SELECT tenant, what, min(first_ts) AS began FROM first_seen
+    SELECT tenant, what, min(first_ts) AS began, min(first_arrival) AS came FROM first_seen
     WHERE news AND rule = %[8]s AND startsWith(what, 'among ')
     GROUP BY tenant, what) AS g ON s.tenant = g.tenant AND s.within = g.what
-WHERE s.ts > g.began + INTERVAL %[9]d SECOND`,
+WHERE s.ts > g.began + INTERVAL %[9]d SECOND OR s.arrived > g.came + INTERVAL %[9]d SECOND`,
 		group(both), keyOf(both), amongOf(f.Among), named(both), operations, r.filter(f.Where), prefixed("s.", both), quote(r.seenName()), int64(f.Learn/time.Second)), true}
 }
 

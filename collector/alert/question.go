@@ -149,6 +149,9 @@ HAVING count >= %[3]d`,
 
 // question finds combinations that arrived recently and not before. It needs
 // no FINAL: a copy is not earlier than its original.
+//
+// Learning ends by the records' times, because old ones may arrive all at once, or by their
+// arrivals: with the time that its producer chose, a record could pass for an early one.
 func (f *FirstSeen) question(filter string) string {
 	among := group(f.Among)
 	both := slices.Concat(f.Among, f.By)
@@ -163,11 +166,11 @@ FROM (
     WHERE (%[1]s) IN recent
     GROUP BY %[1]s) AS s
 INNER JOIN (
-    SELECT %[6]s, min(ts) AS began
-    FROM (SELECT %[7]s, ts FROM %[3]s WHERE %[4]s)
+    SELECT %[6]s, min(ts) AS began, min(ingested_at) AS came
+    FROM (SELECT %[7]s, ts, ingested_at FROM %[3]s WHERE %[4]s)
     WHERE (%[6]s) IN (SELECT %[6]s FROM recent)
     GROUP BY %[6]s) AS g USING (%[6]s)
-WHERE s.arrived > {since:DateTime64(3)} AND s.ts > g.began + INTERVAL %[8]d SECOND`,
+WHERE s.arrived > {since:DateTime64(3)} AND (s.ts > g.began + INTERVAL %[8]d SECOND OR s.arrived > g.came + INTERVAL %[8]d SECOND)`,
 		group(both), named(both), operations, filter, prefixed("s.", both), among, named(f.Among), int64(f.Learn/time.Second))
 }
 
