@@ -104,6 +104,9 @@ func (a *app) erase(ctx context.Context, s *store.Store, e retention.Erasure, o 
 	if err != nil {
 		return err
 	}
+	if e.Shared != nil {
+		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("session %q has records of %q too, which would be erased as well: erase it first, with --session, if all of it is to go", e.Shared.ID, e.Shared.User)}
+	}
 	if o.format == "text" {
 		if err := a.showErasure(e); err != nil {
 			return err

@@ -94,6 +94,10 @@ func TestEraseCommand(t *testing.T) {
 	for _, tenant := range []string{"", "acme"} {
 		h.exec(t, "INSERT INTO audit.events (session_id, user, tenant, ts, ingested_at, record_id) VALUES (toString(generateUUIDv7()), 'bob', '"+tenant+"', now64(6), now64(3), generateUUIDv4())")
 	}
+	const claimed = "019e8b1c-0000-7aaa-8bbb-0123456789ab"
+	for _, user := range []string{"carl", "mallory"} {
+		h.exec(t, "INSERT INTO audit.events (session_id, user, ts, ingested_at, record_id) VALUES ('"+claimed+"', '"+user+"', now64(6) - INTERVAL 2 DAY, now64(3) - INTERVAL 2 DAY, generateUUIDv4())")
+	}
 	held := h.run(t, "hold", "add", "--session", session, "--reason", "case 1")
 	id, _, _ := strings.Cut(held.stdout, " ")
 	for _, tt := range []struct {
@@ -106,6 +110,8 @@ func TestEraseCommand(t *testing.T) {
 		{[]string{"--session", "x", "--reason", "x", "--yes"}, cli.ExitFound, `there are no records of session "x"`},
 		{[]string{"--user", "bob", "--reason", "x", "--yes"}, cli.ExitFound, `user "bob" is in several tenants, ["" "acme"]: name one with --tenant`},
 		{[]string{"--user", "bob", "--tenant", "", "--reason", "x", "--yes"}, cli.ExitFound, "is still running"},
+		{[]string{"--user", "mallory", "--reason", "x", "--yes"}, cli.ExitFound, `session "` + claimed + `" has records of "carl" too`},
+		{[]string{"--user", "mallory", "--reason", "x", "--dry-run"}, cli.ExitFound, `session "` + claimed + `" has records of "carl" too`},
 		{[]string{"--user", "bob", "--tenant", "acne", "--reason", "x", "--yes"}, cli.ExitFound, `there are no records of user "bob" in tenant "acne", only in ["" "acme"]: not found`},
 	} {
 		if r := h.run(t, append([]string{"erase"}, tt.args...)...); r.code != tt.code || r.stdout != "" || !strings.Contains(r.stderr, tt.want) {
@@ -116,7 +122,10 @@ func TestEraseCommand(t *testing.T) {
 	if r := h.run(t, "erase", "--user", "bob", "--tenant", "", "--reason", "x", "--dry-run"); r.code != 0 || !strings.Contains(r.stdout, `the sessions of user "bob" in tenants ["acme"]`+"\n") {
 		t.Errorf("erase --dry-run in one of two tenants: %+v", r)
 	}
-	h.exec(t, "ALTER TABLE audit.events DELETE WHERE user = 'bob' SETTINGS mutations_sync = 2")
+	if r := h.run(t, "erase", "--session", claimed, "--reason", "x", "--dry-run"); r.code != 0 || !strings.Contains(r.stdout, "events: 2 rows\n") {
+		t.Errorf("erase --dry-run of a session of two users: %+v", r)
+	}
+	h.exec(t, "ALTER TABLE audit.events DELETE WHERE user IN ('bob', 'carl', 'mallory') SETTINGS mutations_sync = 2")
 	if r := h.run(t, "hold", "remove", id, "--reason", "closed"); r.code != 0 {
 		t.Fatalf("hold remove: %+v", r)
 	}

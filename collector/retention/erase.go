@@ -155,7 +155,12 @@ func (x *eraser) find(ctx context.Context) error {
 		return err
 	}
 	if tenants := x.tenants(); x.e.Kind == HoldUser && len(tenants) > 1 {
-		return fmt.Errorf("user %q is %w, %q: name one with --tenant", x.e.Value, ErrTenants, tenants)
+		return fmt.Errorf("user %q is %w, %s: name one with --tenant", x.e.Value, ErrTenants, few(tenants))
+	}
+	if x.e.Kind == HoldUser {
+		if err := x.findShared(ctx); err != nil {
+			return err
+		}
 	}
 	if x.e.Kind == HoldSession && !x.oneTenant() {
 		return nil
@@ -167,6 +172,26 @@ func (x *eraser) find(ctx context.Context) error {
 		err = fmt.Errorf("session %q is %w, also %q: erase it first, with --session and without --tenant, if it is to be erased in all", others[0].ID, ErrTenants, others[0].Tenant)
 	}
 	return err
+}
+
+// findShared finds one of the user's sessions that has records of another user.
+func (x *eraser) findShared(ctx context.Context) error {
+	var shared []SharedSession
+	where := fmt.Sprintf("WHERE session_id IN (%s) AND user NOT IN ('', %s)", x.sessions(), quote(x.e.Value))
+	err := x.query(ctx, "looking for other users", &shared, "SELECT session_id, user FROM (SELECT session_id, user FROM ${database}.events %[1]s UNION ALL SELECT session_id, user FROM ${database}.session_states %[1]s) ORDER BY session_id, user LIMIT 1", where)
+	if x.e.Shared = nil; len(shared) > 0 {
+		x.e.Shared = &shared[0]
+	}
+	return err
+}
+
+// few writes the first of a list that a producer can make as long as it likes.
+func few(list []string) string {
+	const most = 20
+	if len(list) <= most {
+		return fmt.Sprintf("%q", list)
+	}
+	return fmt.Sprintf("%q and %d more", list[:most], len(list)-most)
 }
 
 // findOthers finds the other tenants of the user.
@@ -192,7 +217,7 @@ func (x *eraser) elsewhere() string {
 	if len(x.e.Others) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" in tenant %q, only in %q", x.e.Tenant, x.e.Others)
+	return fmt.Sprintf(" in tenant %q, only in %s", x.e.Tenant, few(x.e.Others))
 }
 
 // addUnseen makes a session that never arrived the one that is erased: its records are

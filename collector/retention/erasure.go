@@ -29,6 +29,9 @@ type Erasure struct {
 	// tenant had another name.
 	Others []string `json:"other_tenants,omitempty"`
 
+	// Shared is one of the sessions of the user that has records of another one; nil: none has.
+	Shared *SharedSession `json:"-"`
+
 	Sessions []Session         `json:"sessions"`
 	Rows     map[string]uint64 `json:"rows"` // by table
 	Places   Places            `json:"places"`
@@ -39,6 +42,13 @@ type Erasure struct {
 type Session struct {
 	ID     string `json:"id" ch:"session_id"`
 	Tenant string `json:"tenant,omitempty" ch:"tenant"`
+}
+
+// A SharedSession is a session with another user of its records. A proxy writes those of
+// one user only: who writes to a topic can claim another's session.
+type SharedSession struct {
+	ID   string `ch:"session_id"`
+	User string `ch:"user"`
 }
 
 // Places are where the records of an erasure came from. These may have them still.
