@@ -16,6 +16,7 @@ import (
 	"auditproxy/collector/export"
 	"auditproxy/collector/proof"
 	"auditproxy/collector/retention"
+	"auditproxy/collector/review"
 	"auditproxy/collector/store"
 	"auditproxy/internal/wait"
 	"auditproxy/sink/clickhouse"
@@ -377,10 +378,8 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 		fmt.Fprintln(w, "ok")
 	})
 	log.Info("serving metrics", zap.Stringer("addr", l.Addr()))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	// As the page: the port needs no login, and each connection costs a file and memory.
+	if err := review.Serve(ctx, l, nil, mux, log); err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
 	return nil
