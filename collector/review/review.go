@@ -9,7 +9,7 @@
 //
 // The files, from the top: access, review, templates, overview, waiting,
 // alerts, decisions, session, call, proof, narrate, tree, sentence, inventory, export,
-// calls, request, serve, crowd, server, desk, format.
+// calls, request, serve, server, desk, format.
 package review
 
 import (

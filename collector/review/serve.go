@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/internal/crowd"
+
 	"go.uber.org/zap"
-	"golang.org/x/net/netutil"
 )
 
 const (
@@ -24,6 +25,7 @@ const (
 	endTimeout    = 3 * time.Second // for answers in progress when Serve ends
 
 	maxHeader = 32 << 10 // bytes
+	maxConns  = 128      // leaves files to the collector in the same process
 )
 
 // unixPrefix starts an address that is the path of a Unix socket.
@@ -76,9 +78,8 @@ func Serve(ctx context.Context, l net.Listener, c *tls.Config, h http.Handler, l
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:          zap.NewStdLog(log),
-		ConnState:         new(crowd).changed,
 	}
-	l = netutil.LimitListener(l, maxConns)
+	l = crowd.Bound(server, l, maxConns)
 	ended := make(chan error, 1)
 	go func() {
 		if c != nil {

@@ -1,12 +1,17 @@
 package chdb_test
 
 import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/deploy/dev"
 	"auditproxy/sink/clickhouse/chdb"
@@ -224,6 +229,31 @@ func TestPort(t *testing.T) {
 	defer db.Close()
 	if got := count(t, db, "SELECT count() FROM events"); got != 0 {
 		t.Errorf("got %d rows, want 0", got)
+	}
+	// Who has no password can connect all the same, and must not keep files and memory.
+	var conns []net.Conn
+	for range 300 {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("answer %v, %v, want 401", resp, err)
+		}
+		conns = append(conns, conn)
+	}
+	if err := conns[0].SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conns[0]); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("300 connections without the password are held open")
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/internal/crowd"
 	"auditproxy/internal/diskfull"
 
 	"go.uber.org/zap"
@@ -30,6 +31,7 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 5 * time.Minute
 	maxHeaderBytes = 1 << 20         // statements may be in the URL
+	maxConns       = 128             // of the reader's port
 	stopTimeout    = 5 * time.Second // for statements running when the engine ends
 	goMemory       = 256 << 20       // in addition to the engine's: blocks in transit to clients
 )
@@ -119,6 +121,9 @@ func (e *engine) serve(ctx context.Context) (stopped bool, err error) {
 			ErrorLog:          zap.NewStdLog(e.cfg.Log),
 		}
 		servers[i] = s
+		if l.Addr().Network() != "unix" { // anyone on this machine may connect, without the password
+			l.Listener = crowd.Bound(s, l.Listener, maxConns)
+		}
 		running.Go(func() {
 			if err := s.Serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("serving at %s: %w", l.Addr(), err)

@@ -1,19 +1,27 @@
-package review
+// Package crowd bounds the connections of a server whose clients need no login to connect.
+package crowd
 
 import (
 	"net"
 	"net/http"
 	"slices"
 	"sync"
+
+	"golang.org/x/net/netutil"
 )
 
-// maxConns leaves files to the collector in the same process.
-const maxConns = 128
+// Bound lets most connections into s, which is to serve the listener that it returns.
+func Bound(s *http.Server, l net.Listener, most int) net.Listener {
+	s.ConnState = (&crowd{most: most}).changed
+	return netutil.LimitListener(l, most)
+}
 
 // A crowd closes the connection that has been idle longest when as many are open as
 // are served. Otherwise anyone who can reach the port, also without access, could
 // block all others with idle connections.
 type crowd struct {
+	most int
+
 	mu   sync.Mutex // guards what follows
 	open int
 	idle []net.Conn // the longest idle first
@@ -41,7 +49,7 @@ func (c *crowd) next(conn net.Conn, state http.ConnState) net.Conn {
 		c.open--
 	}
 	// A client that was just let in is about to ask.
-	if c.open < maxConns || len(c.idle) == 0 || state == http.StateNew && len(c.idle) == 1 {
+	if c.open < c.most || len(c.idle) == 0 || state == http.StateNew && len(c.idle) == 1 {
 		return nil
 	}
 	oldest := c.idle[0]
