@@ -61,17 +61,18 @@ type Known struct {
 // A Job verifies sessions that got records since they were verified, see
 // Source.Due, and keeps what it finds in the table of verifications.
 type Job struct {
-	c       JobConfig
-	source  *Source
-	last    time.Time         // own mark
-	again   string            // the last session that was verified again; "" at the start of a round
-	unread  map[string]string // why sessions could not be read; they are tried in each turn
-	resumed bool              // again is set
-	results *prometheus.CounterVec
-	success prometheus.Gauge
-	waiting prometheus.Gauge
-	reached prometheus.Gauge
-	rounds  prometheus.Counter
+	c        JobConfig
+	source   *Source
+	last     time.Time         // own mark
+	again    string            // the last session that was verified again; "" at the start of a round
+	tampered int               // results of this turn
+	unread   map[string]string // why sessions could not be read; they are tried in each turn
+	resumed  bool              // again is set
+	results  *prometheus.CounterVec
+	success  prometheus.Gauge
+	waiting  prometheus.Gauge
+	reached  prometheus.Gauge
+	rounds   prometheus.Counter
 }
 
 // NewJob returns a job. It does not connect.
@@ -156,6 +157,8 @@ func (j *Job) turn(ctx context.Context) (mine bool, err error) {
 	}
 	j.waiting.Set(1)
 	defer j.waiting.Set(0)
+	j.tampered = 0
+	defer j.tellOthers()
 	j.last = now.UTC().Truncate(time.Millisecond)
 	if err := j.c.DB.Exec(ctx, "taking the turn to verify", "INSERT INTO ${database}.alert_marks (name, kind, upto, closed, at) VALUES ('all', 'verification', %[1]s, false, %[1]s)", millis(j.last)); err != nil {
 		return true, err
@@ -175,6 +178,14 @@ func (j *Job) turn(ctx context.Context) (mine bool, err error) {
 	return true, nil
 }
 
+// tellOthers logs how often more than mostLogged sessions of a turn were tampered with:
+// whoever may write to a topic makes as many as they like, and each is found in each round.
+func (j *Job) tellOthers() {
+	if others := j.tampered - mostLogged; others > 0 {
+		j.c.Log.Error("records of more sessions were tampered with", zap.Int("verifications", others))
+	}
+}
+
 // lastTurn returns when a collector last began to verify.
 func (j *Job) lastTurn(ctx context.Context) (at time.Time, err error) {
 	err = j.source.query(ctx, "reading who verifies", "SELECT max(at) FROM "+j.c.DB.Name()+".alert_marks WHERE kind = 'verification'", func(rows driver.Rows) error {
@@ -184,8 +195,8 @@ func (j *Job) lastTurn(ctx context.Context) (at time.Time, err error) {
 }
 
 // mostUnread is how many sessions that could not be read are tried in each turn, and
-// mostLogged how many of them are named in the log. Further ones are found again if no
-// verification is stored of them, or by the next round.
+// mostLogged how many of them, and of those that were tampered with, are named in the log.
+// Further ones are found again if no verification is stored of them, or by the next round.
 const (
 	mostUnread = 1000
 	mostLogged = 100
@@ -393,7 +404,10 @@ func (j *Job) some(ctx context.Context, now time.Time, ids []string, found map[v
 func (j *Job) keep(ctx context.Context, now time.Time, results []verify.Result, sessions map[string]Session, size int64) error {
 	for _, r := range results {
 		j.results.WithLabelValues(string(r.State)).Inc()
-		if r.State == verify.Tampered {
+		if r.State != verify.Tampered {
+			continue
+		}
+		if j.tampered++; j.tampered <= mostLogged {
 			j.c.Log.Error("records were tampered with", zap.String("session", r.SessionID), zap.Any("findings", r.Findings))
 		}
 	}

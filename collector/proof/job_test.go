@@ -16,6 +16,7 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/proof"
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
@@ -23,6 +24,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // sessions stores the records of sessions, which arrived at that time.
@@ -167,6 +170,42 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	f.want("SELECT collector, count() FROM audit.verifications WHERE state = 'unknown_key' GROUP BY collector ORDER BY collector", "a\t3")
+}
+
+// TestTamperedLog verifies sessions without their starts, of which a producer can make as
+// many as it likes: the log has some of them and the number of the others.
+func TestTamperedLog(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	var rows []ingest.Row
+	for i := range 150 {
+		r := ingesttest.Call(6, "list_panes", now.Add(-time.Hour))
+		r.SessionID, r.Seq = audit.NewID(r.TS), 5
+		rows = append(rows, ingesttest.Row(t, r, ingest.Source{Topic: "t", Offset: uint64(i)}))
+	}
+	if err := db.InsertRows(t.Context(), rows, now.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.ErrorLevel)
+	job := proof.NewJob(proof.JobConfig{DB: db, Every: time.Minute, Again: 1000, Collector: "c", Now: func() time.Time { return now }, Log: zap.New(core)})
+	for range 3 { // the second turn ends the round, and the third verifies all again
+		if err := job.Turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Minute)
+	}
+	f.want("SELECT uniqExact(session_id) FROM audit.verifications WHERE state = 'tampered'", "150")
+	if n := logs.FilterMessage("records were tampered with").Len(); n != 200 {
+		t.Errorf("in three turns the log has %d sessions, want 100 in the first and the last", n)
+	}
+	var others []int64
+	for _, e := range logs.FilterMessage("records of more sessions were tampered with").All() {
+		others = append(others, e.ContextMap()["verifications"].(int64))
+	}
+	if diff := cmp.Diff([]int64{200, 50}, others); diff != "" {
+		t.Errorf("others (-want +got):\n%s", diff)
+	}
 }
 
 // TestTurned has turns fail twice: since the first of them, and until one succeeds.
