@@ -628,6 +628,22 @@ func TestUnrecordedReadLeavesNoCalls(t *testing.T) {
 	}
 }
 
+// After session_end no call passes and no line is written.
+func TestNothingPassesAfterTheEnd(t *testing.T) {
+	c, j := testSession(t)
+	var server bytes.Buffer
+	c.server, c.out = &server, newOutput(nil)
+	c.out.writeFail = true
+	c.ask(t, "1", "t")
+	c.s.end(audit.ErrNoResponse)
+	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+	c.forward(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
+	c.s.finish(answer("1"), false)
+	if got := kinds(j.records(t)); server.Len() > 0 || got != "[call session_end]" {
+		t.Errorf("the server got %q; records %s, want none after the end", server.String(), got)
+	}
+}
+
 // With any number of open calls at the end, no write is larger than a segment
 // of the journal, and the backlog is written in pieces as well.
 func TestManyRecordsInPieces(t *testing.T) {
@@ -658,6 +674,8 @@ func TestPingDoesNotEndACall(t *testing.T) {
 	const failed = `{"jsonrpc":"2.0","id":5,"result":{"content":[],"isError":true}}`
 	other := func(method string) string { return `{"jsonrpc":"2.0","id":5,"method":"` + method + `"}` }
 	answer := func(result string) string { return `{"jsonrpc":"2.0","id":5,` + result + `}` }
+	two := func(id string) string { return strings.Replace(call, `"id":5`, `"id":5,"Id":`+id, 1) }
+	const sixth = `{"jsonrpc":"2.0","id":6,"method":"ping"}`
 	empty := answer(`"result":{}`)
 	for _, tt := range []struct {
 		name     string
@@ -683,6 +701,21 @@ func TestPingDoesNotEndACall(t *testing.T) {
 		{"a ping with a result", []string{call, `{"jsonrpc":"2.0","id":5,"method":"ping","result":{}}`}, []string{empty, failed}, "ToolError id_reused"},
 		{"a ping with an error", []string{call, `{"jsonrpc":"2.0","id":5,"method":"ping","error":{}}`}, []string{empty, failed}, "ToolError id_reused"},
 		{"a response of the client", []string{call, `{"jsonrpc":"2.0","id":5,"result":{}}`}, []string{empty}, "ok"},
+		{"a failed call without content", []string{call, other("ping")}, []string{answer(`"result":{"isError":true}`), empty}, "ToolError id_reused"},
+		{"a task", []string{call, other("ping")}, []string{answer(`"result":{"task":{"taskId":"t"}}`), failed}, "ok id_reused"},
+		{"a request for input", []string{call, other("ping")}, []string{answer(`"result":{"resultType":"input_required"}`), failed}, "ok id_reused"},
+		{"content", []string{call, other("ping")}, []string{answer(`"result":{"content":[]}`), failed}, "ok id_reused"},
+		{"structured content", []string{call, other("ping")}, []string{answer(`"result":{"structuredContent":{}}`), failed}, "ok id_reused"},
+		{"a result of another method", []string{call, other("ping")}, []string{answer(`"result":{"x":1}`), failed}, "ToolError id_reused"},
+		{"a resource before an error", []string{read, other("ping")}, []string{answer(`"result":{"contents":[]}`), failed}, "ok id_reused"},
+		{"no resource", []string{read, other("ping")}, []string{empty, failed}, "ToolError id_reused"},
+		{"a handshake", []string{read, other("initialize")}, []string{answer(`"result":{"protocolVersion":"1"}`), failed}, "ToolError id_reused"},
+		{"a ping with the call's second id", []string{two("6"), sixth}, []string{`{"jsonrpc":"2.0","id":6,"result":{"isError":true}}`, `{"jsonrpc":"2.0","id":6,"result":{}}`},
+			"ToolError case_variant_member id_reused"},
+		{"calls with one second id", []string{two("7"), strings.Replace(two("7"), `5`, `6`, 1)}, []string{`{"jsonrpc":"2.0","id":7,"result":{}}`},
+			"NoResponse case_variant_member id_reused"},
+		{"ids that no server makes of what it cannot read", []string{`{}`}, []string{`{"jsonrpc":"2.0","id":-1,"result":{}}`, `{"jsonrpc":"2.0","id":0,"result":{}}`, `{"jsonrpc":"2.0","id":9,"result":{}}`},
+			"NoResponse not_rpc"},
 		{"a ping without an id", []string{call, `{"jsonrpc":"2.0","method":"ping"}`}, []string{empty}, "ok"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

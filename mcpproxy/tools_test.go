@@ -52,7 +52,7 @@ func TestToolsInLenientJSON(t *testing.T) {
 	if tools.byRaw["a"] == nil || tools.byRaw["b"] == nil || tools.byRaw["b"].tier != "destructive" {
 		t.Errorf("tools %v, want a, and b that is destructive", tools.byRaw)
 	}
-	answer := `{"result":{"content":[{"type":"text","text":"x","score":NaN},{"type":"text","text":"y"}]}}`
+	answer := `{"result":{"content":[{"type":"text","text":"x","score":NaN},{"type":"image"},{"text":5},{"type":"text","text":"y"}]}}`
 	if got := string(contentText([]byte(answer))); got != "x\ny" {
 		t.Errorf("text of a failed call is %q, want %q", got, "x\ny")
 	}
