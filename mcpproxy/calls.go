@@ -209,9 +209,6 @@ func (c *call) held() int {
 
 // name enters c under its id, once it is known.
 func (t *calls) name(c *call, id []byte) {
-	if id == nil {
-		return
-	}
 	for m := wire.ExactID; m <= wire.IntID; m++ {
 		k := &c.keys[m]
 		k.from = len(c.buf)
@@ -286,9 +283,6 @@ func (w which) has(c *call) bool {
 
 // findOf is find among some of the open requests.
 func (t *calls) findOf(id []byte, w which) *call {
-	if id == nil {
-		return nil
-	}
 	var aliased *call
 	for m := wire.ExactID; m <= wire.IntID && (m == wire.ExactID || t.inexact > 0); m++ {
 		t.scratch = wire.AppendIDKey(t.scratch[:0], id, m, true)
@@ -312,7 +306,7 @@ func (t *calls) findOf(id []byte, w which) *call {
 // taken returns the oldest open call with whose answer one to a call with this id
 // could be confused: some server would write both ids in the same way.
 func (t *calls) taken(id []byte) *call {
-	if id == nil || t.n == 0 {
+	if t.n == 0 {
 		return nil
 	}
 	if c := t.find(id); c != nil {

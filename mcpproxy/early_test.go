@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -20,13 +21,15 @@ func TestAnswerBeforeTheEndOfACall(t *testing.T) {
 		name   string
 		answer string // when it comes
 		broken bool   // the journal, at the end of the call
+		cancel bool   // before the end
 		tool   string
 	}{
-		{"before the end is read", "before", false, "late"},
-		{"between reading and recording", "between", false, "late"},
-		{"after", "after", false, "late"},
-		{"and the end never comes", "never ends", false, ""},
-		{"before the end, which cannot be recorded", "before", true, "late"},
+		{"before the end is read", "before", false, false, "late"},
+		{"between reading and recording", "between", false, false, "late"},
+		{"after", "after", false, false, "late"},
+		{"after a cancel", "after", false, true, "late"},
+		{"and the end never comes", "never ends", false, false, ""},
+		{"before the end, which cannot be recorded", "before", true, false, "late"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, j := testSession(t)
@@ -48,6 +51,9 @@ func TestAnswerBeforeTheEndOfACall(t *testing.T) {
 			record()
 			early("before")
 			early("never ends")
+			if tt.cancel {
+				c.s.cancel(&item{cancel: []byte(id)}, time.Now())
+			}
 			if tt.answer != "never ends" {
 				j.fail(tt.broken)
 				read(&end)
@@ -64,10 +70,14 @@ func TestAnswerBeforeTheEndOfACall(t *testing.T) {
 			var got []string
 			for _, r := range records {
 				if r.Kind == audit.KindCall {
-					got = append(got, fmt.Sprint(r.CallNo, " ", r.Tool, " ", r.Outcome, " ", r.Forwarded, " ", r.ResultBytes))
+					got = append(got, fmt.Sprint(r.CallNo, " ", r.Tool, " ", r.Outcome, " ", r.Forwarded, " ", r.ResultBytes, " ", r.CancelRequested))
+					id, no := fmt.Appendf(nil, "%q", r.RecordID), fmt.Appendf(nil, `"call_no":%d,`, r.CallNo)
+					if n, all := bytes.Count(j.b.Bytes(), id), bytes.Count(j.b.Bytes(), no); n != all {
+						t.Errorf("call %d: %d of its %d lines have the id of its record", r.CallNo, n, all)
+					}
 				}
 			}
-			want := []string{"1 " + tt.tool + " ok true 10", "2 next ok true 10"}
+			want := []string{fmt.Sprint("1 ", tt.tool, " ok true 10 ", tt.cancel), "2 next ok true 10 false"}
 			if tt.tool == "" {
 				want[0], want[1] = want[1], want[0] // it ends with the session
 			}
@@ -75,6 +85,36 @@ func TestAnswerBeforeTheEndOfACall(t *testing.T) {
 				t.Errorf("calls = %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// The rest of a call that has its record is another call, and not the one that has its
+// memory now. Calls that came after it keep their places.
+func TestRestOfACallThatEnded(t *testing.T) {
+	c, j := testSession(t)
+	intend(t, c, &wire.Message{State: wire.Begun, ID: []byte("1"), Method: []byte(`"tools/call"`)})
+	c.remember()
+	c.ask(t, "2", "second")
+	c.s.finish(answer("1"), false)
+	if last := c.s.open.newest; last.newer != nil {
+		t.Fatal("a call comes after the last one")
+	}
+	c.s.concludeParts(nil)
+	if got := kinds(j.records(t)); got != "[call]" {
+		t.Fatalf("records %s, want one of the call that was answered", got)
+	}
+	c.ask(t, "3", "third")
+	intend(t, c, &wire.Message{State: wire.Ended, ID: []byte("1"), Method: []byte(`"tools/call"`), Name: []byte(`"rest"`)})
+	for _, id := range []string{"3", "2", "1"} {
+		c.s.finish(answer(id), false)
+	}
+	c.s.end(audit.ErrNoResponse)
+	var got []string
+	for _, r := range j.records(t) {
+		got = append(got, fmt.Sprint(r.CallNo, r.Tool, r.Outcome))
+	}
+	if want := "[1ok 3thirdok 2secondok 4restok 0]"; fmt.Sprint(got) != want {
+		t.Errorf("records %s, want %s", got, want)
 	}
 }
 

@@ -124,7 +124,6 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 		s.release(c)
 		return
 	}
-	c.early = nil // a loose one
 	c.rec.ResultBytes = a.Bytes
 	outcome, errorType := s.judge(c, a)
 	if errorType == audit.ErrJSONRPC { // not of a call that the client cancelled

@@ -113,6 +113,38 @@ func TestAskedByResult(t *testing.T) {
 	}
 }
 
+// Only whole lines wait, of which nothing has been forwarded or refused: the rest of
+// any other would reach the server alone.
+func TestWhichFramesWait(t *testing.T) {
+	c, _ := testSession(t)
+	c.approvals = newApprovals(c.s, nil, Approval{})
+	whole := wire.Frame{Complete: true, Bytes: []byte("{}\n")}
+	for _, tt := range []struct {
+		name    string
+		change  func(*wire.Frame, *item)
+		midLine bool
+		want    bool
+	}{
+		{"a line", func(*wire.Frame, *item) {}, false, true},
+		{"behind a part of its line", func(*wire.Frame, *item) {}, true, false},
+		{"inside a value", func(f *wire.Frame, _ *item) { f.Inside = true }, false, false},
+		{"the start of a line", func(f *wire.Frame, _ *item) { f.Complete = false }, false, false},
+		{"no bytes", func(f *wire.Frame, _ *item) { f.Bytes = nil }, false, false},
+		{"no LF", func(f *wire.Frame, _ *item) { f.Bytes = f.Bytes[:2] }, false, false},
+		{"refused", func(_ *wire.Frame, it *item) { it.refused = audit.ErrPolicyDenied }, false, false},
+		{"the begin of a call", func(_ *wire.Frame, it *item) { it.begun = true }, false, false},
+		{"a value that goes on", func(_ *wire.Frame, it *item) { it.open = true }, false, false},
+		{"the call of an opaque line", func(_ *wire.Frame, it *item) { it.line = 1 }, false, false},
+		{"the end of a call", func(_ *wire.Frame, it *item) { it.earlier.callNo = 1 }, false, false},
+	} {
+		f, items := whole, []item{{}}
+		tt.change(&f, &items[0])
+		if got := c.canWait(&f, tt.midLine, items); got != tt.want {
+			t.Errorf("%s: can wait: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestTakenFrameIsNotForwarded: between an approval and its frame's turn a cancel,
 // or the end, may have taken the frame.
 func TestTakenFrameIsNotForwarded(t *testing.T) {

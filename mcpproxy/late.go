@@ -52,7 +52,7 @@ func (l *expiredCalls) addKey(c *call, callNo uint64) (forgotten uint64) {
 // find returns the call_no of a call that ended without this answer, and
 // forgets it; 0 for none.
 func (l *expiredCalls) find(id []byte) uint64 {
-	if len(l.callNo) == 0 || id == nil {
+	if len(l.callNo) == 0 {
 		return 0
 	}
 	name := string(wire.AppendIDKey(nil, id, wire.ExactID, true))
@@ -94,7 +94,7 @@ func (l *answeredCalls) add(c *call) {
 // find returns the call_no of the last call that was answered with this id, and
 // forgets it; 0 for none. t is the table that the call was in.
 func (l *answeredCalls) find(t *calls, id []byte) (callNo uint64) {
-	if len(l.ids) == 0 || id == nil {
+	if len(l.ids) == 0 {
 		return 0
 	}
 	for m := wire.ExactID; m <= wire.IntID && callNo == 0 && (m == wire.ExactID || l.inexact); m++ {

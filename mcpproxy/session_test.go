@@ -198,21 +198,25 @@ func TestUnansweredCalls(t *testing.T) {
 		if got := kinds(j.records(t)); got != "[open open]" {
 			t.Fatalf("after a minute: %s, want an interim record for each", got)
 		}
-		<-time.After(60 * time.Second)
+		<-time.After(10 * time.Second)
+		c.cancel(t, "2") // again
+		<-time.After(50 * time.Second)
 		synctest.Wait()
 		records := j.records(t)
 		if got := kinds(records); got != "[open open call]" || records[2].ErrorType != audit.ErrCancelled || records[2].Tool != "cancelled" {
 			t.Fatalf("a minute after the cancel: %+v", records)
 		}
-		c.s.finish(answer("2"), false)
-		c.s.finish(answer("1"), false)
+		c.s.finish(slices.Concat(answer("2"), answer("1"), answer("2")), false)
 		c.s.end(audit.ErrNoResponse)
 		records = j.records(t)
-		if got := kinds(records); got != "[open open call anomaly call session_end]" {
+		if got := kinds(records); got != "[open open call anomaly call anomaly session_end]" {
 			t.Fatalf("in the end: %s", got)
 		}
 		if late := records[3]; late.CallNo != 2 || late.Anomalies[0] != "late_answer" {
 			t.Errorf("late answer = %+v, want one that names call 2", late)
+		}
+		if again := records[5]; again.CallNo != 0 || again.Anomalies[0] != "unasked_answer" {
+			t.Errorf("second answer = %+v, want one that names no call", again)
 		}
 		if slow := records[4]; slow.Outcome != audit.OutcomeOK || slow.Duration != 121*time.Second {
 			t.Errorf("slow call = %+v, want ok after 121 s", slow)
@@ -278,27 +282,35 @@ func TestHeadOfANewSession(t *testing.T) {
 // What initialize has told is in a line before the next calls, once: recovery fills in
 // their records from it.
 func TestContextBeforeCalls(t *testing.T) {
-	c, j := testSession(t)
-	intend(t, c, &wire.Message{ID: []byte("1"), Method: []byte(`"initialize"`), Params: []byte(`{}`)})
-	a := answer("1")
-	a[0].Raw = []byte(`{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"tmux","version":"3"}}}`)
-	c.s.finish(a, false)
-	c.ask(t, "2", "t")
-	c.ask(t, "3", "t")
-	var got []string
-	for line := range bytes.Lines(j.b.Bytes()) {
-		kind, r, err := audit.ParseLine(bytes.TrimSuffix(line, []byte("\n")))
-		if err != nil {
-			t.Fatal(err)
+	for _, info := range []string{`"serverInfo":{"name":"tmux"}`, `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"tmux"}}`} {
+		c, j := testSession(t)
+		c.s.base.SessionID, c.s.base.Host = "s", "h"
+		intend(t, c, &wire.Message{ID: []byte("1"), Method: []byte(`"initialize"`), Params: []byte(`{"clientInfo":{"name":"agent"}}`)})
+		a := answer("1")
+		a[0].Raw = []byte(`{"jsonrpc":"2.0","id":1,"result":{` + info + `}}`)
+		c.s.finish(a, false)
+		c.ask(t, "2", "t")
+		intend(t, c, &wire.Message{ID: []byte("4"), Method: []byte(`"tools/list"`)})
+		a = answer("4")
+		a[0].Raw = []byte(`{"jsonrpc":"2.0","id":4,"result":{"tools":[]}}`)
+		c.s.finish(a, false)
+		c.ask(t, "3", "t")
+		c.s.finish(answer("3"), false)
+		var got []string
+		for line := range bytes.Lines(j.b.Bytes()) {
+			kind, r, err := audit.ParseLine(bytes.TrimSuffix(line, []byte("\n")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kind != audit.LineIntent {
+				kind = strings.Join([]string{kind, r.SessionID, r.Host, r.Server.Name, r.Client.Name}, " ")
+			}
+			got = append(got, kind)
 		}
-		if kind == audit.LineContext {
-			kind += " " + r.Server.Name
+		want := []string{audit.LineContext + " s h tmux agent", audit.LineIntent, audit.LineIntent, audit.LineRecord + " s h tmux agent"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the lines are %q, want %q", info, got, want)
 		}
-		got = append(got, kind)
-	}
-	want := []string{audit.LineContext + " tmux", audit.LineIntent, audit.LineIntent}
-	if !slices.Equal(got, want) {
-		t.Errorf("the lines are %q, want %q", got, want)
 	}
 }
 
@@ -622,25 +634,66 @@ func TestUnrecordedReadLeavesNoCalls(t *testing.T) {
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	j.fail(true)
 	line := `{"jsonrpc":"2.0","id":1,"Id":2,"method":"tools/call","params":{"name":"t"}}`
-	c.forward(q.Scan(copy(q.Space(), line+"\n"+line+"\n")), q.Ready())
-	if c.s.open.n != 0 || len(c.s.open.chains) != 0 || c.s.open.inexact != 0 {
-		t.Errorf("%d calls and %d ids are left", c.s.open.n, len(c.s.open.chains))
+	list := `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`
+	c.forward(q.Scan(copy(q.Space(), line+"\n["+line+","+list+"]\n")), q.Ready())
+	if c.s.open.n != 0 || len(c.s.open.chains) != 0 || c.s.open.inexact != 0 || c.s.wanted.Load() != 0 {
+		t.Errorf("%d calls, %d ids and %d wanted answers are left", c.s.open.n, len(c.s.open.chains), c.s.wanted.Load())
+	}
+	c.forward(q.Scan(copy(q.Space(), list+"\n")), q.Ready()) // it passes, behind a gap that cannot be written
+	if c.s.open.n != 1 || c.s.wanted.Load() != 1 {
+		t.Errorf("%d requests are open, %d answers wanted, want that of the listing", c.s.open.n, c.s.wanted.Load())
 	}
 }
 
-// After session_end no call passes and no line is written.
+// Without a journal calls can pass, and nothing is kept of them.
+func TestNoJournal(t *testing.T) {
+	red, _ := gateOf(t, "", policy.Enforce)
+	c := testClient(t, Config{Redactor: red, Log: zap.NewNop(), OnAuditFailure: Allow})
+	var server bytes.Buffer
+	c.server = &server
+	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+	c.forward(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
+	c.s.finish(answer("1"), true)
+	c.s.finish(answer("1"), true)
+	c.s.end(audit.ErrNoResponse)
+	if server.Len() == 0 || len(c.s.backlog) > 0 || c.s.gap.count != 1 {
+		t.Errorf("the server got %q; %d bytes kept, %d calls missed, want the call, 0 and 1", server.String(), len(c.s.backlog), c.s.gap.count)
+	}
+}
+
+// After session_end no call passes, also none that a person approves then, and no line
+// is written. A call that waited has its record before.
 func TestNothingPassesAfterTheEnd(t *testing.T) {
 	c, j := testSession(t)
 	var server bytes.Buffer
 	c.server, c.out = &server, newOutput(nil)
 	c.out.writeFail = true
 	c.ask(t, "1", "t")
+	w := &waiting{}
+	c.items = c.items[:0]
+	c.read(0, &wire.Message{Raw: []byte(`{}`), ID: []byte("2"), Method: []byte(`"tools/call"`), Name: []byte(`"asked"`)}, 0, time.Now(), "")
+	c.items[0].waits = w
+	if _, err := c.s.intend(c.items, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.items = slices.Clone(c.items)
 	c.s.end(audit.ErrNoResponse)
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
-	c.forward(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
+	c.forward(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
 	c.s.finish(answer("1"), false)
-	if got := kinds(j.records(t)); server.Len() > 0 || got != "[call session_end]" {
-		t.Errorf("the server got %q; records %s, want none after the end", server.String(), got)
+	if _, ok := c.s.admit(w, audit.Approval{Outcome: "approved"}, time.Now()); ok {
+		t.Error("a call is admitted after the end")
+	}
+	c.s.concludeAsked(w, time.Now())
+	c.s.turnDown(w, audit.Approval{Outcome: "rejected"}, audit.ErrApprovalDenied, time.Now())
+	records := j.records(t)
+	if got := kinds(records); server.Len() > 0 || got != "[call call session_end]" {
+		t.Fatalf("the server got %q; records %s, want none after the end", server.String(), got)
+	}
+	for _, r := range records {
+		if a, _ := audit.ParseApproval(r.Approval); r.Tool == "asked" && (r.ErrorType != audit.ErrCancelled || a.Outcome != "cancelled") {
+			t.Errorf("the call that waited: %+v, want it cancelled", r)
+		}
 	}
 }
 

@@ -43,7 +43,8 @@ func TestMoreToolsThanAreKept(t *testing.T) {
 }
 
 // A definition that is not strict JSON hides neither itself nor the ones after
-// it: Python servers write NaN, and Python clients read it.
+// it: Python servers write NaN, and Python clients read it. Some read an answer behind
+// words, too.
 func TestToolsInLenientJSON(t *testing.T) {
 	c, _ := testSession(t)
 	tools := &c.s.tools
@@ -51,6 +52,11 @@ func TestToolsInLenientJSON(t *testing.T) {
 		`{"name":"b","_meta":{"fastmcp":{"tags":["readonly","destructive",]}}},]}`), "")
 	if tools.byRaw["a"] == nil || tools.byRaw["b"] == nil || tools.byRaw["b"].tier != "destructive" {
 		t.Errorf("tools %v, want a, and b that is destructive", tools.byRaw)
+	}
+	intend(t, c, &wire.Message{ID: []byte("1"), Method: []byte(`"tools/list"`)})
+	c.s.finish([]wire.Answer{{Raw: []byte(`{"result":{"tools":[{"name":"c"}]}}`), ID: []byte("1"), HasResult: true, Loose: true}}, false)
+	if tools.byRaw["c"] == nil {
+		t.Error("tools in an answer behind words are not known")
 	}
 	answer := `{"result":{"content":[{"type":"text","text":"x","score":NaN},{"type":"image"},{"text":5},{"type":"text","text":"y"}]}}`
 	if got := string(contentText([]byte(answer))); got != "x\ny" {

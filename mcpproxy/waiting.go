@@ -164,14 +164,10 @@ func (s *session) admit(w *waiting, given audit.Approval, now time.Time) (pos in
 	return pos, true
 }
 
-// turnDown ends the calls of a frame that is not forwarded, unless the session
-// has ended them.
+// turnDown ends the calls of a frame that is not forwarded, unless endWaiting has.
 func (s *session) turnDown(w *waiting, v audit.Approval, errorType string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return
-	}
 	s.lines = s.lines[:0]
 	for i := range w.items {
 		it := &w.items[i]
@@ -196,7 +192,7 @@ func (s *session) concludeAsked(w *waiting, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := w.items[0].call
-	if s.ended || !s.unhold(c) {
+	if !s.unhold(c) { // endWaiting has ended it
 		return
 	}
 	s.lines = s.lines[:0]
