@@ -34,7 +34,7 @@ const (
 // A recorded is an argument as a record has it.
 type recorded struct {
 	value   []byte  // nil if there is none
-	missing Unknown // why there may have been one
+	missing Unknown // why there may have been one, if there is none
 	what    remains
 	twin    bool // as in argument
 	odd     bool
@@ -190,9 +190,9 @@ func (c *condition) replay(r *recorded, denyIf bool) (t truth, why Unknown) {
 	switch {
 	case r.twin:
 		return unreadable, ""
-	case r.value == nil && r.missing != "":
+	case r.missing != "":
 		return lost, r.missing
-	case r.value == nil || r.what == whole:
+	case r.what == whole:
 		a := argumentOf(r.value)
 		a.odd = r.odd
 		return c.in(denyIf, &a), ""
@@ -246,9 +246,9 @@ func memberOf(v []byte, name string) (value []byte) {
 func (r *recorded) amount(add *held) (t truth, why Unknown) {
 	add.low, add.high = 0, 1<<62
 	switch {
-	case r.value == nil && r.missing != "":
+	case r.missing != "":
 		return maybe, r.missing
-	case r.value == nil || r.what == partial || r.what == beginning || r.what == mixed:
+	case r.value == nil:
 		return no, ""
 	case r.what == digest:
 		return maybe, UnknownValue

@@ -188,6 +188,73 @@ func TestReplayIsNeverWrong(t *testing.T) {
 	}
 }
 
+// What a redactor left of an argument decides where it can: at each place a condition is
+// required, then denied by.
+func TestReplayOfSummaries(t *testing.T) {
+	const (
+		three, four = `{"len":3,"hmac_sha256_prefix":"0123456789abcdef"}`, `{"len":4,"hmac_sha256_prefix":"0123456789abcdef"}`
+		head        = `{"head":"abc","len":300,"hmac_sha256_prefix":"0123456789abcdef"}`
+		partial     = `"x [redacted len=8 hmac=0123456789abcdef] y"`
+	)
+	for _, tt := range []struct {
+		path, op, value, args string
+		cut                   bool
+		want                  string
+	}{
+		{"a", "exists", "false", ``, false, "allow deny"},
+		{"a", "exists", "false", `{"b":1}`, false, "allow deny"},
+		{"a", "exists", "false", `{}`, true, "cut cut"},
+		{"a", "exists", "false", `{"b":1,"[cut]":{"members":3}}`, false, "cut cut"},
+		{"a", "exists", "false", `{"[arguments]":1}`, false, "cut cut"},
+		{"a", "exists", "false", `{"[redacted len=4 hmac=0123456789abcdef]":1}`, false, "redacted redacted"},
+		{"a", "exists", "true", `{"a":` + three + `}`, false, "allow deny"},
+		{"a", "exists", "true", `{"a":` + four + `}`, false, "redacted redacted"}, // of null, perhaps
+		{"a", "exists", "true", `{"a":{"type":"str","redacted":true}}`, false, "allow deny"},
+		{"a", "exists", "true", `{"a":{"type":"NoneType","redacted":true}}`, false, "redacted redacted"},
+		{"a", "exists", "true", `{"a":{"redacted":true,"bytes":4}}`, false, "redacted redacted"},
+		{"a", "exists", "true", `{"a":` + head + `}`, false, "allow deny"},
+		{"a", "exists", "true", `{"a":["x",` + three + `]}`, false, "allow deny"},
+		{"a", "eq", `"x"`, `{"a":` + partial + `}`, false, "redacted redacted"},
+		{"a", "regex", `"y"`, `{"a":` + partial + `}`, false, "redacted redacted"},
+		{"a", "lt", "3", `{"a":` + partial + `}`, false, "deny redacted"},
+		{"a", "lt", "3", `{"a":` + head + `}`, false, "deny redacted"},
+		{"a", "lt", "3", `{"a":` + three + `}`, false, "redacted redacted"},
+		{"a", "eq", "3", `{"a":` + three + `}`, false, "redacted redacted"},
+		{"a", "regex", `"3"`, `{"a":` + three + `}`, false, "redacted redacted"},
+		{"a", "regex", `"3"`, `{"a":["x",` + three + `]}`, false, "deny deny"}, // no text
+		{"a", "eq", `"x"`, `{"a":["x",` + three + `]}`, false, "redacted redacted"},
+		{"a", "lt", "3", `{"a":["x",` + three + `]}`, false, "redacted redacted"},
+		{"a", "eq", `"x"`, `{"a":["x",` + partial + `]}`, false, "redacted redacted"},
+		{"a", "eq", `"x"`, `{"a":["x","y"]}`, false, "deny allow"},
+		{"a", "eq", "1", `{"a":{"c":` + three + `}}`, false, "redacted redacted"},
+		{"a", "regex", `"abc"`, `{"a":{"c":1,"head":"abc"}}`, false, "deny deny"},
+		{"a", "eq", "1", `{"a":1`, false, "cut cut"},
+		{"a.b", "eq", "1", `{"a":5}`, false, "deny deny"},
+		{"a.b", "eq", "1", `{"a":null}`, false, "deny allow"},
+		{"a.b", "eq", "1", `{"a":` + three + `}`, false, "redacted redacted"},
+		{"a.b", "eq", "1", `{"a":{"b":1,"c":` + three + `}}`, false, "allow deny"},
+		{"a", "eq", `"x"`, `{"a":"x\u0000y"}`, false, "deny deny"},
+		{"a", "eq", `"x"`, `{"A":"x"}`, false, "deny deny"},
+		{"a", "eq", `"y"`, `{"A":"x","a":"y"}`, false, "deny deny"},
+	} {
+		var got []string
+		for _, list := range []string{"require", "deny_if"} {
+			p := load(t, fmt.Sprintf(`{"version":"1","default":"allow","tools":{"t":{"%s":[{"conditions":[{"path":"args.%s","op":"%s","value":%s}]}]}}}`,
+				list, tt.path, tt.op, tt.value), "p.json")
+			var d [1]policy.Replayed
+			p.Replay([]policy.Recorded{{Call: policy.Call{Tool: "t", Arguments: []byte(tt.args)}, Cut: tt.cut}}, time.Unix(0, 0), histories(), d[:])
+			word := d[0].Action.String()
+			if d[0].Unknown != "" {
+				word = string(d[0].Unknown)
+			}
+			got = append(got, word)
+		}
+		if word := strings.Join(got, " "); word != tt.want {
+			t.Errorf("%s %s %s of %s: %s, want %s", tt.path, tt.op, tt.value, tt.args, word, tt.want)
+		}
+	}
+}
+
 // TestReplayOfFrames: operations of one call are decided together, and a limit
 // has bounds where calls are not decided.
 func TestReplayOfFrames(t *testing.T) {
@@ -290,9 +357,15 @@ func TestReplayOfAmounts(t *testing.T) {
 	p := load(t, `{"version":"1","default":"allow","tools":{"pay":{"rules":[{"name":"sum","conditions":[{"path":"state.pay.sum","op":"lte","value":5}],
 		"state":{"counter":"sum","window":"day","increment_from":"args.amount"}}]}}}`, "p.json")
 	h := histories()
-	for _, tt := range []struct{ amount, want string }{{"2", "allow"}, {"2.5", "deny"}, {"3", "allow"}, {"1", "deny"}} {
-		if got := replayOne(p, "pay", `{"amount":`+tt.amount+`}`, time.Unix(0, 0), h); got.Action.String() != tt.want || got.Unknown != "" {
-			t.Errorf("amount %s: %+v, want %s", tt.amount, got, tt.want)
+	const digest = `{"len":1,"hmac_sha256_prefix":"0123456789abcdef"}`
+	for _, tt := range []struct{ args, want, unknown string }{
+		{`{"amount":2}`, "allow", ""}, {`{"amount":2.5}`, "deny", ""}, {`{"amount":3}`, "allow", ""}, {`{"amount":1}`, "deny", ""},
+		{`{"amount":0}`, "allow", ""}, {`{"amount":"1 [redacted len=8 hmac=0123456789abcdef]"}`, "deny", ""}, {`{"amount":[` + digest + `]}`, "deny", ""},
+		{`{"amount":{"head":"1","len":300,"hmac_sha256_prefix":"0123456789abcdef"}}`, "deny", ""}, {`{"amount":"1"}`, "deny", ""},
+		{`{"amount":` + digest + `}`, "allow", "redacted"}, {`{"[redacted len=4 hmac=0123456789abcdef]":1}`, "allow", "history"}, {`{}`, "deny", ""},
+	} {
+		if got := replayOne(p, "pay", tt.args, time.Unix(0, 0), h); got.Action.String() != tt.want || string(got.Unknown) != tt.unknown {
+			t.Errorf("%s: %+v, want %s %s", tt.args, got, tt.want, tt.unknown)
 		}
 	}
 }
