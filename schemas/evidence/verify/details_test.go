@@ -203,6 +203,13 @@ func TestDetails(t *testing.T) {
 			return slices.Insert(slices.Insert(r, 16, edited(r[16])), 14, edited(r[14]))
 		},
 			want: "tampered 28/28 exit 1; forked 14-14: seq 14 forked between checkpoints 11 and 22: two versions, one of them pipe_pane, 2026-11-20 09:01:01; forked 16-16: seq 16 forked between checkpoints 11 and 22: two versions, one of them list_windows, 2026-11-20 09:01:01"},
+		{name: "second versions of more records than are tried", session: s, change: func(r []verify.Row) []verify.Row {
+			for i := 19; i > 12; i-- {
+				r = slices.Insert(r, i, edited(r[i]))
+			}
+			return r
+		},
+			want: "tampered 12/28 exit 1; edited 12-21: one or more of seq 12 to 21 edited between checkpoint 11 and checkpoint 22; forked 13-13: seq 13 forked between checkpoints 11 and 22: two versions, one of them send_keys, 2026-11-20 09:01:01; forked 14-14: seq 14 forked between checkpoints 11 and 22: two versions, one of them pipe_pane, 2026-11-20 09:01:01; 5 more"},
 		{name: "a second version of a checkpoint", session: s, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 22, edited(r[22])) },
 			want: "tampered 28/28 exit 1; edited 22-22: seq 22 edited between checkpoints 11 and 27: checkpoint, 2026-11-20 09:01:01; forked 22-22: seq 22 forked between checkpoints 22 and 27: two versions, one of them checkpoint, 2026-11-20 09:01:01"},
 		{name: "another version in its place, and the right one later", session: s, change: func(r []verify.Row) []verify.Row {

@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -641,7 +642,13 @@ func TestHosts(t *testing.T) {
 	a.Rotate()
 	keys = append(keys, a.Key)
 	all := []*evidencetest.Session{first, a.Session(evidencetest.Plan{Calls: 3}), a.Session(evidencetest.Plan{Calls: 3}).Unsigned(), b.Session(evidencetest.Plan{Calls: 2}).Unsigned(), b.Session(evidencetest.Plan{Calls: 4}).Unsigned()}
+	slices.Reverse(all)
 	r := check(verify.Config{Hosts: keys}, all)
+	if !slices.IsSortedFunc(r.Hosts, func(x, y verify.Host) int {
+		return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Key, y.Key))
+	}) {
+		t.Errorf("hosts %+v are not in the order of their names and keys", r.Hosts)
+	}
 	var got []string
 	for _, h := range r.Hosts {
 		got = append(got, fmt.Sprintf("%s %t %d/%d/%d %d", h.Name, h.Key != "", h.Sessions, h.Verified, h.Records, h.Checkpoints))
