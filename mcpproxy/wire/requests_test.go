@@ -402,6 +402,8 @@ func TestReady(t *testing.T) {
 		{"a batch waits for its end", []string{`[{"method":"ping"}`, `]`}, []string{"", `[{"method":"ping"}]`}},
 		{"junk waits for its line end", []string{"}", "}", "\n"}, []string{"", "", "}}\n"}},
 		{"junk before an unfinished value goes with its line, told", []string{"1 {\n"}, []string{"1 {\n"}},
+		{"a message behind junk waits for the line end", []string{`1 {"method":"ping"}`, "\n"}, []string{"", "1 {\"method\":\"ping\"}\n"}},
+		{"a message before junk goes", []string{`{"method":"ping"} 1`, "\n"}, []string{`{"method":"ping"}`, " 1\n"}},
 		{"too much goes", []string{`{"method":"ping","x":"` + strings.Repeat("x", 70), "y", `"}`}, []string{
 			`{"method":"ping","x":"` + strings.Repeat("x", 70), "y", `"}`}},
 		{"too much junk goes", []string{strings.Repeat("}", 70), "}", "\n"}, []string{strings.Repeat("}", 70), "}", "\n"}},

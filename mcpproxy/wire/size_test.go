@@ -127,6 +127,9 @@ func TestOversizeBlank(t *testing.T) {
 		{nuls[:30] + `{"a":}` + nuls[:30], []seen{
 			{State: Begun, End: 64, Sum: digest(nuls[:30] + `{"a":}` + nuls[:28]), Anomalies: NotJSON | ControlCharacter | Oversize, Open: true},
 			{State: Opaque, End: 66, Sum: digest(nuls[:30] + `{"a":}` + nuls[:30]), Anomalies: NotJSON | ControlCharacter | Oversize}}},
+		{`{"method":"m",` + nuls[:90] + `"a":1}`, []seen{
+			{State: Begun, End: 64, Method: `"m"`, Anomalies: ControlCharacter | Oversize, Open: true},
+			{State: Ended, End: 110, Method: `"m"`, Anomalies: NotRPC | NoID | ControlCharacter | Oversize}}},
 	} {
 		for _, cuts := range [][]int{nil, {1, 1, 1, 1}, {63}, {64}, {61, 1, 1, 1}} {
 			if told := newFeeder(64).feed(t, []byte(tt.line+"\n"), cuts...); !slices.Equal(told, tt.want) {
@@ -207,7 +210,7 @@ func TestOversizeValues(t *testing.T) {
 }
 
 // TestBatchDoesNotWait reports the first members of a very long batch before
-// its end.
+// its end, unless it has anything else in it.
 func TestBatchDoesNotWait(t *testing.T) {
 	q := NewRequests(Config{Hash: sha256.New})
 	members := []byte("[" + strings.Repeat(`{"method":"m"},`, MaxBatch))
@@ -216,6 +219,11 @@ func TestBatchDoesNotWait(t *testing.T) {
 	}
 	if q.Scan(copy(q.Space(), members[1:])); len(q.Ready()) != 2*len(members)-1 {
 		t.Errorf("%d bytes passed on, want all", len(q.Ready()))
+	}
+	q = NewRequests(Config{Hash: sha256.New})
+	junk := []byte("[1," + strings.Repeat(`{"method":"m"},`, MaxBatch+1))
+	if q.Scan(copy(q.Space(), junk)); len(q.Ready()) > 0 {
+		t.Error("members behind junk are passed on before it is told")
 	}
 }
 
