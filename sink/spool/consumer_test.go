@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestConsumerRewind reads everything again without moving the cursor.
+// TestConsumerRewind reads everything again without moving the cursor, also in the
+// process that continues after it, and what is damaged then.
 func TestConsumerRewind(t *testing.T) {
 	s := create(t, Config{})
 	for n := range 3 {
@@ -20,7 +21,6 @@ func TestConsumerRewind(t *testing.T) {
 	must(t, s.Close())
 	c, err := OpenConsumer(ReaderConfig{Dir: s.c.Dir, Session: testID})
 	must(t, err)
-	defer c.Close()
 	first := drain(t, c.Next)
 	must(t, c.Commit(first[1].End()))
 	must(t, c.Rewind())
@@ -29,6 +29,20 @@ func TestConsumerRewind(t *testing.T) {
 	}
 	if c.Shipped() != first[1].End() {
 		t.Errorf("Shipped = %v, want %v", c.Shipped(), first[1].End())
+	}
+	must(t, c.Close())
+	name := filepath.Join(s.c.Dir, sessionsDir, testID, segmentName(1))
+	b, err := os.ReadFile(name)
+	must(t, err)
+	b[first[1].End().Offset-10] ^= 1
+	must(t, os.WriteFile(name, b, 0o600))
+	next, err := OpenConsumer(ReaderConfig{Dir: s.c.Dir, Session: testID})
+	must(t, err)
+	defer next.Close()
+	rest := drain(t, next.Next)
+	must(t, next.Rewind())
+	if again := drain(t, next.Next); len(rest) != 1 || len(again) != 3 || again[1].Damage == Intact {
+		t.Errorf("%d records behind the cursor, %+v after Rewind, want 1, and 3 with a damaged one", len(rest), again)
 	}
 }
 
