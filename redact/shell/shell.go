@@ -374,13 +374,21 @@ func (c *commands) formAt(form argv.Form, w []byte, from int) argv.Form {
 	if form == argv.AtLogin && (lex.HasFoldSuffix(t[:began], "SQL> ") || lex.HasFoldSuffix(t[began:from], "conn ") && lex.StartsLine(t, began)) {
 		form = argv.AfterSlash // of SQL*Plus
 	}
-	if form == argv.AfterSlash && (bytes.HasPrefix(t[began:], []byte("exp ")) || bytes.HasPrefix(t[began:], []byte("imp "))) && !c.hasParameter() {
+	if form == argv.AfterSlash && isExport(t[began:from]) && !c.hasParameter() {
 		form = argv.NoSecret // of a formula
 	}
 	if from > 1 && t[from-1] == '(' && t[from-2] == '$' && writes(w) {
 		form = argv.NoSecret // a command of its own
 	}
 	return form
+}
+
+// isExport reports whether a command is Oracle's exp or imp, which are also words of a formula
+// and a path.
+func isExport(command []byte) bool {
+	name, _, _ := bytes.Cut(command, []byte(" "))
+	name = name[bytes.LastIndexByte(name, '/')+1:]
+	return string(name) == "exp" || string(name) == "imp"
 }
 
 // hasParameter reports whether NAME=VALUE follows at c.at, as with the programs of Oracle.

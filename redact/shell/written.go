@@ -91,10 +91,20 @@ func (f *Finder) dialog(c lex.Span) {
 			}
 			return // a request
 		}
-		if lines++; lines == 2 {
+		if lines++; lines == 2 && !isRequest(line) {
 			f.echoed(v)
 		}
 	}
+}
+
+// isRequest reports whether a line is a request of a protocol that has no login, or an end.
+func isRequest(line []byte) bool {
+	for _, word := range [...]string{"quit", "exit", "bye", "ping", "info", "stats", "help", "noop", "ehlo", "helo", "ruok", "stat", "mntr", "conf"} {
+		if len(line) == len(word) && lex.HasFoldSuffix(line, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // isStrong reports whether the line at i is one word that mixes letters, digits and capitals or
