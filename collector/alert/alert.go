@@ -57,8 +57,9 @@ type Alert struct {
 	WindowTo time.Time // zero without a window
 	Details  string    // a JSON object: the values that the rule names, already redacted
 
-	SuppressKey string // alerts with one key notify once; "" for none
-	Suppressed  bool   // another of the key was stored before, or too many of its producer, see Flood
+	SuppressKey string        // alerts with one key notify once; "" for none
+	SuppressFor time.Duration // for so long after one was stored; 0 for good
+	Suppressed  bool          // another of the key was stored before, or too many of its producer, see Flood
 
 	// A condition that lasts has an alert whenever it has grown, and one when it
 	// has ended. The ID is a function of Lasting and Extent.

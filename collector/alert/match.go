@@ -245,7 +245,7 @@ func (r *Rule) finish(a *Alert, details map[string]json.RawMessage) {
 			parts = append(parts, string(details[name]))
 		}
 	}
-	a.SuppressKey = r.id(parts...)
+	a.SuppressKey, a.SuppressFor = r.id(parts...), r.suppress.within
 }
 
 // found makes an alert of a row of the answer to r's question.

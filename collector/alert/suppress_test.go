@@ -30,8 +30,8 @@ func TestSuppression(t *testing.T) {
 		t.Helper()
 		row := call(1, "t", args, change...)
 		list := rules.Match(&row)
-		if len(list) != 1 || list[0].SuppressKey == "" {
-			t.Fatalf("alerts %+v, want one that suppresses", list)
+		if len(list) != 1 || list[0].SuppressKey == "" || list[0].SuppressFor != time.Hour {
+			t.Fatalf("alerts %+v, want one that suppresses for an hour", list)
 		}
 		return list[0].SuppressKey
 	}

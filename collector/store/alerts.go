@@ -55,8 +55,8 @@ type AlertPlace struct {
 }
 
 // InsertAlerts stores new alerts and returns them. The first alert with a
-// suppression key is stored unchanged, later ones as suppressed, and so are those of
-// a flood. Two programs that store alerts with one key concurrently may both store a
+// suppression key is stored unchanged, later ones as suppressed until SuppressFor has
+// passed here: records may have any time. So are those of a flood. Two programs that store alerts with one key concurrently may both store a
 // first one: then two are delivered instead of one. Of a condition that lasts, alerts
 // are new if it has grown, and its end if it has an alert.
 func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert.Alert, error) {
@@ -91,18 +91,18 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert
 	var fresh []alert.Alert
 	now := time.Now()
 	for _, a := range alerts {
-		if known[a.ID] || a.OldID != "" && knownOld[a.OldID+a.Tenant] {
+		if !known[a.ID].IsZero() || a.OldID != "" && !knownOld[a.OldID+a.Tenant].IsZero() {
 			continue
 		}
-		known[a.ID] = true
-		if a.SuppressKey != "" {
-			a.Suppressed = told[a.SuppressKey]
+		known[a.ID] = now
+		if last, ok := told[a.SuppressKey]; ok {
+			a.Suppressed = a.SuppressFor == 0 || now.Sub(last) < a.SuppressFor
 		}
 		if !a.Suppressed {
 			s.flood.Bound(&a, now)
 		}
 		if a.SuppressKey != "" && !a.Suppressed {
-			told[a.SuppressKey] = true
+			told[a.SuppressKey] = now
 		}
 		a.StoredAt = now
 		fresh = append(fresh, a)
@@ -169,21 +169,23 @@ func (s *Store) progress(ctx context.Context, alerts []alert.Alert) (news []aler
 const lastOf = "argMax(alert_id, (extent, closes != '', alert_id))"
 
 // present returns the values of an expression in those rows of alerts that have
-// one of texts in a column and meet a condition.
-func (s *Store) present(ctx context.Context, value, column string, texts map[string]bool, condition string) (map[string]bool, error) {
-	found := map[string]bool{}
+// one of texts in a column and meet a condition, and when the last was stored.
+func (s *Store) present(ctx context.Context, value, column string, texts map[string]bool, condition string) (map[string]time.Time, error) {
+	found := map[string]time.Time{}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(texts)), questionTexts) {
 		var rows []struct {
-			Text string `ch:"text"`
+			Text string    `ch:"text"`
+			Last time.Time `ch:"last"`
 		}
 		ctx, cancel := s.db.Limited(ctx)
-		err := s.db.Conn().Select(ctx, &rows, "SELECT DISTINCT "+value+" AS text FROM "+s.db.Name()+".alerts FINAL WHERE "+column+" IN (?) AND "+condition, chunk)
+		err := s.db.Conn().Select(ctx, &rows, "SELECT "+value+" AS text, max(stored_at) AS last FROM "+s.db.Name()+".alerts FINAL WHERE "+
+			column+" IN (?) AND "+condition+" GROUP BY text", chunk)
 		cancel()
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
-			found[row.Text] = true
+			found[row.Text] = row.Last
 		}
 	}
 	return found, nil

@@ -43,6 +43,27 @@ func testFlood(t *testing.T, s *store.Store, dir string) {
 		"\tfalse\t99\t1", "\ttrue\t51\t0", "flood\tfalse\t1\t0", "flood\ttrue\t149\t0")
 }
 
+// testStill stores alerts of a clock that stands still, so that all have one suppression key:
+// one was sent 61 minutes ago, and another one 59 minutes ago.
+func testStill(t *testing.T, s *store.Store, dir string) {
+	chdbtest.Query(t, dir, `INSERT INTO audit.alerts (alert_id, rule, ts, stored_at, suppress_key) VALUES
+		('e0', 'still', now64(3) - INTERVAL 61 MINUTE, now64(3) - INTERVAL 61 MINUTE, 'long ago'), ('e1', 'still', now64(3) - INTERVAL 61 MINUTE, now64(3) - INTERVAL 59 MINUTE, 'lately')`)
+	for i, key := range []string{"long ago", "long ago", "lately", "", "lately"} {
+		a := alert.Alert{
+			ID: fmt.Sprintf("e%031x", i), Rule: "still", Severity: alert.Critical, Tenant: "acme", RecordID: audit.NewID(hour), CallNo: uint64(i + 1),
+			TS: hour, Details: "{}", SuppressKey: key, SuppressFor: time.Hour,
+		}
+		if i == 4 {
+			a.SuppressFor = time.Minute
+		}
+		if _, err := s.InsertAlerts(t.Context(), []alert.Alert{a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chdbtest.Want(t, dir, "SELECT call_no, suppressed FROM audit.alerts WHERE rule = 'still' AND call_no > 0 ORDER BY call_no",
+		"1\tfalse", "2\ttrue", "3\ttrue", "4\tfalse", "5\tfalse")
+}
+
 // testTakeOver changes the address of a receiver that has one alert, and then removes it for
 // a start.
 func testTakeOver(t *testing.T, s *store.Store, dir string, alerts []alert.Alert) {

@@ -34,6 +34,7 @@ func TestTables(t *testing.T) {
 	t.Run("letters", func(t *testing.T) { testLetters(t, s, dir) })
 	t.Run("deliveries", func(t *testing.T) { testDeliveries(t, s, dir) })
 	t.Run("flood", func(t *testing.T) { testFlood(t, s, dir) })
+	t.Run("still", func(t *testing.T) { testStill(t, s, dir) })
 	t.Run("lasting", func(t *testing.T) { testLasting(t, s, openReader(t, dir)) })
 	t.Run("years of sessions", func(t *testing.T) { testYearsOfSessions(t, s, dir) })
 	t.Run("years of alerts", func(t *testing.T) { testYearsOfAlerts(t, dir) })
