@@ -225,7 +225,12 @@ func spell(r *rand.Rand, argv []string) string {
 		switch r.IntN(14) {
 		case 0:
 			name := fmt.Sprintf("v%d", r.IntN(1000))
-			prefix += name + "=" + quoteWord(r, w, false) + pick(r, []string{"; ", "\n", " && "})
+			prefix += strings.NewReplacer("N", name, "M", name+"m", "W", quoteWord(r, w, false)).Replace(pick(r, []string{
+				"N=W; ", "N=W; ", "N=W\n", "N=W && ", "true && N=W; ", "false || N=W; ", "N=x; true && N=W; ", "N=W; false && N=x; ", "N=W; (N=x); ",
+				"if true; then N=W; else N=x; fi; ", "if false; then N=x; else N=W; fi; ", "N=x; if true; then N=W; fi; ", "case x in x) N=W;; *) N=y;; esac; ",
+				"false && N=x || N=W; ", "N=x; for i in 1; do N=W; done; ", "while true; do N=W; break; done; ", "N=W; h() { local N=x; }; h; ", "M=W; N=$M; ",
+				"M=x; true && M=W; N=$M; ",
+			}))
 			b.WriteString(pick(r, []string{"$" + name, "${" + name + "}", "\"$" + name + "\"", "${" + name + ":-x}"}))
 		case 1:
 			cut := r.IntN(len(w))

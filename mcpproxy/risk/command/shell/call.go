@@ -25,6 +25,7 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 		}
 	}
 	s.lines(f, in)
+	matters := s.alternatives(f, in)
 	w := f[0]
 	if w.assumed && !IsAssignment(w.Text) && !strings.HasPrefix(w.Text, "-") {
 		s.Add(detector.Opaque)
@@ -34,7 +35,7 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 		if rest, ok := expression(f); ok {
 			return s.Command(rest, in)
 		}
-		if w.others != nil && w.Text == Hole && !s.alternatives(f, in) {
+		if w.others != nil && !matters {
 			return Anything
 		}
 		if !(s.quiet && w.From&detector.More != 0) {
@@ -168,20 +169,43 @@ func fill(f []Field) []Field {
 	return out
 }
 
-// alternatives judges a command whose first word is one of several texts, and reports
-// whether one of them matters.
+// alternatives judges a command for each text that its words may be, and reports whether one
+// of them matters.
 func (s *Shell) alternatives(f []Field, in Stream) bool {
+	const most = 8
+	all, could := 1, f[0].others != nil
+	for _, w := range f {
+		all = min(all*max(len(w.others), 1), most)
+	}
+	for i := 0; i < len(f) && all > 1 && !could; i++ {
+		could = trigger.Scan(f[i].Text) != 0
+		for _, text := range f[i].others {
+			could = could || trigger.Scan(text) != 0
+		}
+	}
+	if all == 1 || !could {
+		return false
+	}
 	found := s.found
 	s.found = 0
-	for _, text := range f[0].others {
-		first := []Field{{Text: text, quoted: true, From: f[0].From}}
-		if !f[0].quoted {
-			first = first[:0]
-			for w := range strings.FieldsSeq(text) {
-				first = append(first, Field{Text: w, Glob: strings.ContainsAny(w, "*?[")})
+	for n := range all {
+		var g []Field
+		for _, w := range f {
+			if w.others == nil {
+				g = append(g, w)
+				continue
+			}
+			text := w.others[n%len(w.others)]
+			if n /= len(w.others); w.quoted {
+				g = append(g, Field{Text: text, Unknown: strings.Contains(text, Hole), quoted: true, From: w.From})
+				continue
+			}
+			for word := range strings.FieldsSeq(text) {
+				unknown := strings.Contains(word, Hole)
+				g = append(g, Field{Text: word, Unknown: unknown, Split: unknown, Glob: strings.ContainsAny(word, "*?["), From: w.From})
 			}
 		}
-		s.MaybeCommand(append(first, f[1:]...), in)
+		s.MaybeCommand(g, in)
 	}
 	matters := s.found != 0
 	s.found |= found

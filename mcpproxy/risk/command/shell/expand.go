@@ -270,7 +270,9 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 		if ok && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
 			s.set(name, variable{values: []string{value}, known: true, assumed: assumed, from: from}, false)
 		}
-		v.assumed = v.assumed || assumed
+		if v.assumed = v.assumed || assumed; v.others != nil {
+			v.others = expand.Defaults(p.Exp.Op, v.others, arg.Text, !arg.Unknown)
+		}
 	case p.Repl != nil:
 		orig, with := s.joined(p.Repl.Orig), s.joined(p.Repl.With)
 		from |= with.From
@@ -302,7 +304,7 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 		}
 		e.unknown(from, quoted)
 		e.cur.False = strings.EqualFold(name, "false")
-		if p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil {
+		if p.Repl == nil && p.Slice == nil && p.Index == nil {
 			e.cur.others, e.cur.assumed = v.others, e.cur.assumed || v.assumed
 		}
 		return

@@ -18,7 +18,9 @@ type expansion struct {
 
 func (e *expansion) end() {
 	if e.some || len(e.b) > 0 {
-		e.cur.Text = string(e.b)
+		if e.cur.Text = string(e.b); e.cur.Text != Hole {
+			e.cur.others = nil
+		}
 		e.out = append(e.out, e.cur)
 	}
 	e.cur, e.b, e.some = Field{}, e.b[:0], false

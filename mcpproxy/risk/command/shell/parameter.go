@@ -28,8 +28,8 @@ func (v variable) or(w variable) variable {
 		return both
 	}
 	for _, x := range [...]variable{v, w} {
-		if x.known && len(x.values) == 1 && !x.ref {
-			x.others = x.values
+		if len(x.values) == 1 && !x.ref {
+			x.others = x.values // with Hole, where a part is not known
 		}
 		if x.others == nil || len(both.others)+len(x.others) > most {
 			return variable{from: both.from}

@@ -455,9 +455,7 @@ func (s *Shell) assign(a *syntax.Assign) {
 	case a.Value != nil:
 		f := s.joined(a.Value)
 		v.values, v.known, v.from, v.assumed = []string{f.Text}, !f.Unknown, f.From, f.assumed
-		if f.Text == Hole {
-			v.others = f.others
-		}
+		v.others = f.others
 		s.Assigned(a.Name.Value, f.Text)
 	case a.Naked:
 		return

@@ -103,6 +103,25 @@ func Alter(op syntax.ParExpOperator, value string, ok, given bool, arg string, k
 	return "", false
 }
 
+// Defaults returns what ${x:-arg} and ${x-arg} are if x is one of some values, nil if that is
+// not known or the operator is another one.
+func Defaults(op syntax.ParExpOperator, values []string, arg string, known bool) (list []string) {
+	switch op {
+	case syntax.DefaultUnset, syntax.AssignUnset:
+		return values
+	case syntax.DefaultUnsetOrNull, syntax.AssignUnsetOrNull:
+		for _, v := range values {
+			if v == "" && !known {
+				return nil
+			} else if v == "" {
+				v = arg
+			}
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
 // remove returns value without what the pattern matches at one end.
 func remove(op syntax.ParExpOperator, value, pattern string) string {
 	// The slash is not special here, as it is for path.Match.
