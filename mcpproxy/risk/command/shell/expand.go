@@ -293,6 +293,7 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 	if !ok && len(v.values) == 1 && (p.Exp == nil || value != "" && value == v.values[0]) && p.Repl == nil && p.Slice == nil && strings.Trim(value, Hole) != "" && len(value) <= MaxValue {
 		// A part of it is known.
 		e.cur.From |= from
+		e.cur.assumed = e.cur.assumed || v.assumed
 		e.cur.Unknown, e.cur.Split = true, e.cur.Split || !quoted
 		e.value(value, s.ifs(), quoted)
 		e.cur.Unknown = true

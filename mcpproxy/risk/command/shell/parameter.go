@@ -3,6 +3,7 @@ package shell
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"auditproxy/mcpproxy/risk/detector"
 
@@ -28,7 +29,7 @@ func (v variable) or(w variable) variable {
 		return both
 	}
 	for _, x := range [...]variable{v, w} {
-		if len(x.values) == 1 && !x.ref {
+		if len(x.values) == 1 && !x.ref && (x.known || strings.Contains(x.values[0], Hole)) {
 			x.others = x.values // with Hole, where a part is not known
 		}
 		if x.others == nil || len(both.others)+len(x.others) > most {
@@ -57,9 +58,9 @@ func (v variable) element(index syntax.ArithmExpr) (variable, bool) {
 			n += len(v.values)
 		}
 		if n < 0 || n >= len(v.values) {
-			return variable{values: []string{""}, known: true, from: v.from}, true
+			return variable{values: []string{""}, known: true, assumed: v.assumed, from: v.from}, true
 		}
-		return variable{values: v.values[n : n+1], known: true, from: v.from}, true
+		return variable{values: v.values[n : n+1], known: true, assumed: v.assumed, from: v.from}, true
 	}
 }
 
