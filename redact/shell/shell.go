@@ -1,7 +1,7 @@
 // Package shell finds the secrets in command lines: among the arguments of programs, and in
 // what commands write for others to read.
 //
-// The files, from the top: shell, written, finder.
+// The files, from the top: shell, dialog, written, finder.
 package shell
 
 import (
