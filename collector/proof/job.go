@@ -178,8 +178,8 @@ func (j *Job) turn(ctx context.Context) (mine bool, err error) {
 	return true, nil
 }
 
-// tellOthers logs how often more than mostLogged sessions of a turn were tampered with:
-// whoever may write to a topic makes as many as they like, and each is found in each round.
+// tellOthers logs how many sessions of a turn were tampered with beyond mostLogged. A writer to
+// the topic can forge any number, and each is found again in each round.
 func (j *Job) tellOthers() {
 	if others := j.tampered - mostLogged; others > 0 {
 		j.c.Log.Error("records of more sessions were tampered with", zap.Int("verifications", others))

@@ -43,8 +43,8 @@ func testFlood(t *testing.T, s *store.Store, dir string) {
 		"\tfalse\t99\t1", "\ttrue\t51\t0", "flood\tfalse\t1\t0", "flood\ttrue\t149\t0")
 }
 
-// testStill stores alerts of a clock that stands still, so that all have one suppression key:
-// one was sent 61 minutes ago, and another one 59 minutes ago.
+// testStill stores alerts of a host with a frozen clock, which all have the same suppression
+// key. One alert was sent 61 minutes ago, another 59 minutes ago.
 func testStill(t *testing.T, s *store.Store, dir string) {
 	chdbtest.Query(t, dir, `INSERT INTO audit.alerts (alert_id, rule, ts, stored_at, suppress_key) VALUES
 		('e0', 'still', now64(3) - INTERVAL 61 MINUTE, now64(3) - INTERVAL 61 MINUTE, 'long ago'), ('e1', 'still', now64(3) - INTERVAL 61 MINUTE, now64(3) - INTERVAL 59 MINUTE, 'lately')`)

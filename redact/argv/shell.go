@@ -369,7 +369,7 @@ func (p *pattern) read(part []byte, n *names.Classifier, f *names.Folded) {
 	p.marked = p.marked || bytes.ContainsAny(part, "=:*")
 }
 
-// isToChange reports whether b stands for a secret until somebody sets it.
+// isToChange reports whether b is a placeholder such as changeme, which a secret replaces.
 func isToChange(b []byte) bool {
 	for _, word := range [...]string{"changeme", "change_me", "change-me", "replaceme", "replace_me", "yourpassword", "your_password", "your-password", "yoursecret", "your_token"} {
 		if len(b) == len(word) && lex.HasFoldSuffix(b, word) {
